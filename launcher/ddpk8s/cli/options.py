@@ -1,0 +1,55 @@
+"""Options that several verbs have, and what they mean everywhere."""
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_BROKEN_PIPE = 141
+"""As if SIGPIPE had ended us, which is what happens to other tools."""
+
+
+class Output(StrEnum):
+    """Form of what is printed on stdout."""
+
+    text = "text"
+    json = "json"
+
+
+FileOption = Annotated[
+    Path, typer.Option("-f", "--file", metavar="FILE", help="Job file; `-` reads standard input")
+]
+
+SetOption = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Override a field, as in spec.topology.nnodes=4; repeatable"
+    ),
+]
+
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Form of the output")]
+
+
+def warn(message: object) -> None:
+    """Print a warning or a message for people on stderr."""
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
+
+
+def emit(text: str) -> None:
+    """Print data on stdout at once.
+
+    Raises:
+        SystemExit: whoever reads has closed the pipe, and has what it wanted.
+    """
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # nothing is left to complain at the end
+        raise SystemExit(EXIT_BROKEN_PIPE) from None

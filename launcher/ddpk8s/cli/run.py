@@ -1,0 +1,52 @@
+"""`ddpk8s run`: train on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ddpk8s.cli.options import SetOption, warn
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the verb
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Job file; `-` reads standard input")
+    ] = None,
+    file_option: Annotated[
+        str | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")
+    ] = None,
+    sets: SetOption = [],  # noqa: B006 - typer makes a new list
+    nproc: Annotated[
+        int | None,
+        typer.Option(
+            "--nproc",
+            min=1,
+            metavar="N",
+            help="Processes; by default as many as the job wants and the machine has",
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start a new run, whatever was before")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run before, even if the job has changed since")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Show only the job's own output, errors and the result")
+    ] = False,
+) -> None:
+    """Train on this machine, as a pod would: the same file, agent and trainer, one node.
+
+    Volumes are directories below .ddpk8s/volumes. A run that did not finish continues from its newest
+    checkpoint; Ctrl-C saves one first. Exit code 0: trained. 1: failed. 2: invalid job file. 78: a mistake in
+    data or code. 143: stopped.
+    """
+    from ddpk8s.local.run import LocalRun, Options
+    from ddpk8s.spec.load import load_job
+
+    name = file or file_option
+    if name is None or (file and file_option):
+        raise typer.BadParameter("give one job file, as in `ddpk8s run job.yaml`", param_hint="FILE")
+    if fresh and resume:
+        raise typer.BadParameter("--fresh and --resume exclude each other")
+    job = load_job(name, sets, warn=warn)
+    base = Path() if name == "-" else Path(name).parent
+    raise typer.Exit(LocalRun(job, base, Options(nproc, fresh, resume, quiet)).run())

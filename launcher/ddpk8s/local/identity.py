@@ -1,0 +1,92 @@
+"""Whether a run is continued: what did not finish goes on, unless the training is another one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ddpk8s.errors import DdpError
+from ddpk8s.spec.job import TrainingJob
+
+_SECTIONS = ("training", "entrypoint")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which run this is.
+
+    Attributes:
+        run_id: Its id; checkpoints belong to it.
+        continued: Whether it began earlier.
+        lines: What the user should know of the choice.
+    """
+
+    run_id: str
+    continued: bool
+    lines: tuple[str, ...] = ()
+
+
+def learned(job: TrainingJob) -> dict[str, Any]:
+    """Return what must be equal for two runs to be one training: `training` or `entrypoint`, as written."""
+    spec = job.spec.to_document()
+    return {name: spec[name] for name in _SECTIONS}
+
+
+def choose_run(
+    record: Mapping[str, Any], job: TrainingJob, new_id: str, *, fresh: bool = False, resume: bool = False
+) -> Identity:
+    """Return which run this is.
+
+    Args:
+        record: What the run directory says of the run before; empty if there was none.
+        job: The job as written.
+        new_id: Id of a new run.
+        fresh: The user wants a new run whatever was before.
+        resume: The user wants the run before to go on whatever changed.
+
+    Raises:
+        DdpError: `resume`, but nothing was before.
+    """
+    run_id = record.get("runId")
+    if not run_id:
+        if resume:
+            raise DdpError(f"--resume: no run of {job.metadata.name} was started in this directory")
+        return Identity(new_id, continued=False)
+    if resume:
+        return Identity(run_id, continued=True, lines=(f"continuing run {run_id}, as asked",))
+    if fresh:
+        return Identity(new_id, continued=False, lines=(f"new run {new_id}, as asked",))
+    if record.get("state") == "finished":
+        return Identity(new_id, continued=False)
+    changes = differences(record.get("learned") or {}, learned(job))
+    if not changes:
+        return Identity(run_id, continued=True, lines=(f"continuing run {run_id}, which {_how(record)}",))
+    if record.get("step") is None and record.get("state") != "running":
+        return Identity(new_id, continued=False)  # it ended by itself with nothing learned
+    lines = (
+        f"run {run_id} {_how(record)}, but the job has changed since:",
+        *(f"  {change}" for change in changes),
+        f"so this is a new run, {new_id}; to go on with the old one, say --resume",
+    )
+    return Identity(new_id, continued=False, lines=lines)
+
+
+def differences(old: Any, new: Any, path: str = "spec") -> list[str]:
+    """Return what differs between two documents, a line each: `spec.training.epochs: 3 -> 4`."""
+    if old == new:
+        return []
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(key for key in new if key not in old)]
+        return [line for key in keys for line in differences(old.get(key), new.get(key), f"{path}.{key}")]
+    return [f"{path}: {_show(old)} -> {_show(new)}"]
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "absent"
+    return "{...}" if isinstance(value, Mapping) else str(value)
+
+
+def _how(record: Mapping[str, Any]) -> str:
+    step = f" at step {record['step']}" if record.get("step") is not None else ""
+    ends = {"stopped": "was stopped", "failed": "failed", "mistake": "ended by a mistake"}
+    return ends.get(str(record.get("state")), "was killed") + step

@@ -1,0 +1,155 @@
+"""`ddpk8s run`, in order: lock, identity, substitution, agent, summary."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ddpk8s.errors import DdpError
+from ddpk8s.local.agent import STOPPED, AgentProcess, Stopper
+from ddpk8s.local.directory import BASE, RunDirectory, make_base, new_run_id
+from ddpk8s.local.display import Display, open_display
+from ddpk8s.local.identity import Identity, choose_run, learned
+from ddpk8s.local.machine import this_machine
+from ddpk8s.local.substitute import substitute
+from ddpk8s.local.summary import Outcome, failure_lines, newest_step, read_json, result_lines, shown
+from ddpk8s.local.volumes import Volumes
+from ddpk8s.render.agent_plan import Place, agent_plan, job_directory, training_file
+from ddpk8s.spec.job import TrainingJob
+
+_TERMINAL_PROGRESS_SECONDS = "0.5"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asks for besides the job file.
+
+    Attributes:
+        nproc: Processes; None takes what job and machine have.
+        fresh: A new run, whatever was before.
+        resume: The run before goes on, whatever changed.
+        quiet: Only the job's own output, errors and the summary.
+    """
+
+    nproc: int | None = None
+    fresh: bool = False
+    resume: bool = False
+    quiet: bool = False
+
+
+class LocalRun:
+    """One `ddpk8s run` of a job in the current directory."""
+
+    def __init__(self, job: TrainingJob, code_base: Path, options: Options) -> None:
+        """Take the job as written; `spec.entrypoint.code` is relative to `code_base`."""
+        here = Path.cwd()
+        self.job = job
+        self.name = job.metadata.name
+        self.options = options
+        self.volumes = Volumes(job, here, BASE / "volumes")
+        self.local = substitute(job, this_machine(), self.volumes, options.nproc, os.environ)
+        self.directory = RunDirectory(here / BASE / "runs" / self.name)
+        code = job.spec.entrypoint.code if job.spec.entrypoint else None
+        self.working_directory = (here / code_base / code).resolve() if code else here
+        checkpoints = job_directory(self.local.job)
+        self.job_directory = Path(checkpoints) if checkpoints else None
+
+    def run(self) -> int:
+        """Run the job to its end; return the exit code of the agent.
+
+        Raises:
+            DdpError: the job is running already, or the directory cannot be used.
+        """
+        stopper = Stopper()
+        stopper.install()
+        try:
+            make_base(Path.cwd() / BASE)
+            self.directory.lock({})
+            identity = self._identify()
+            plan = self._write_files(identity.run_id)
+        except OSError as error:
+            raise DdpError(f"cannot write to {BASE}: {error.filename}: {error.strerror}") from error
+        with open_display(quiet=self.options.quiet) as display:
+            for line in (*self.local.lines, *identity.lines, self._start_line(identity)):
+                display.note(line)
+            began = time.monotonic()
+            code = self._watch_agent(plan, display, stopper)
+        outcome = self._conclude(identity.run_id, code, time.monotonic() - began)
+        finished = outcome.exit_code == 0
+        for line in result_lines(outcome) if finished else failure_lines(outcome):
+            print(line, file=sys.stdout if finished else sys.stderr)
+        return outcome.exit_code
+
+    def _identify(self) -> Identity:
+        """Return which run this is, and note it where the next one looks."""
+        before = self.directory.read_record()
+        if before.get("runId") and before.get("step") is None:  # killed, it could not write it down
+            before["step"] = newest_step(self.job_directory, before["runId"])
+        fresh, resume = self.options.fresh, self.options.resume
+        identity = choose_run(before, self.job, new_run_id(), fresh=fresh, resume=resume)
+        self.directory.note({"runId": identity.run_id})
+        step = before.get("step") if identity.continued else None
+        self._record(identity.run_id, state="running", step=step, started=time.time())
+        return identity
+
+    def _record(self, run_id: str, **facts: Any) -> None:
+        content = {"schema": 1, "job": self.name, "runId": run_id, "learned": learned(self.job)}
+        self.directory.write("run.json", content | facts)
+
+    def _write_files(self, run_id: str) -> Path:
+        """Make the volumes' directories and the agent's files; return its plan."""
+        for volume in self.job.spec.storage:
+            self.volumes.directory(volume.name).mkdir(parents=True, exist_ok=True)
+        state = self.directory.path / run_id
+        state.mkdir(parents=True, exist_ok=True)
+        (state / "termination.json").unlink(missing_ok=True)
+        place = Place(
+            training_file=str(self.directory.path / "training.json"),
+            state_directory=str(state),
+            termination_file=str(state / "termination.json"),
+            working_directory=str(self.working_directory),
+            shared_memory=False,
+            hints=self.local.hints,
+        )
+        training = training_file(self.local.job, run_id)
+        if training is not None:
+            self.directory.write("training.json", training)
+        return self.directory.write("agent.json", agent_plan(self.local.job, run_id, place))
+
+    def _start_line(self, identity: Identity) -> str:
+        processes = self.local.job.spec.nproc_per_node
+        count = "1 process" if processes == 1 else f"{processes} processes"
+        return f"{self.name}: starting {count}, logs in {shown(self.directory.path / identity.run_id)}"
+
+    def _watch_agent(self, plan: Path, display: Display, stopper: Stopper) -> int:
+        """Run the agent to its end, show its output and pass on signals; return its exit code."""
+        if stopper.asked:
+            return STOPPED
+        environment = dict(os.environ)
+        if sys.stderr.isatty() and not self.options.quiet:
+            environment.setdefault("DDPK8S_PROGRESS_SECONDS", _TERMINAL_PROGRESS_SECONDS)
+        agent = AgentProcess(plan, self.directory.lock_fd, environment)
+        stopper.watch(agent.pid)
+        for item in agent.lines():
+            if news := stopper.news():
+                display.write("stderr", news)
+            if item is not None:
+                display.show(*item)
+            stopper.kill_if_deaf()
+        code = agent.wait()
+        stopper.watch(None)
+        return code
+
+    def _conclude(self, run_id: str, code: int, seconds: float) -> Outcome:
+        """Return how it ended, and write it down for the next run."""
+        state = self.directory.path / run_id
+        word = read_json(state / "termination.json")
+        outcome = Outcome(self.name, run_id, code, word, state, self.job_directory, seconds)
+        before = self.directory.read_record()
+        steps = (newest_step(self.job_directory, run_id), word.get("step"), before.get("step"))
+        step = next((step for step in steps if step is not None), None)
+        facts = {"started": before.get("started"), "ended": time.time(), "exitCode": code, "lastWord": word}
+        self._record(run_id, state=outcome.state, step=step, **facts)
+        return outcome

@@ -1,0 +1,162 @@
+"""What stands here in place of a cluster: volumes, processes, GPUs, secrets. Pure; every change is told."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ddpk8s.local.machine import Machine
+from ddpk8s.local.volumes import Volumes
+from ddpk8s.render.agent_plan import read_paths, written_paths
+from ddpk8s.spec.base import Section
+from ddpk8s.spec.data import Batch
+from ddpk8s.spec.entrypoint import Entrypoint
+from ddpk8s.spec.job import TrainingJob
+from ddpk8s.spec.training import Checkpoint, Training
+
+S = TypeVar("S", bound=Section)
+CHECKPOINTS = "checkpoints"
+"""Volume of checkpoints of a job that has none for them."""
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """A job as it runs here.
+
+    Attributes:
+        job: The job with every path, process count and batch as it is here.
+        lines: What was changed, one line each.
+        hints: What to do about a path that cannot be used, by field.
+    """
+
+    job: TrainingJob
+    lines: tuple[str, ...]
+    hints: Mapping[str, str]
+
+
+def substitute(
+    job: TrainingJob, machine: Machine, volumes: Volumes, nproc: int | None, environment: Mapping[str, str]
+) -> Substitution:
+    """Return the job as it runs on this machine.
+
+    Args:
+        job: The job as written.
+        machine: What is here.
+        volumes: Directories that stand for its volumes.
+        nproc: Processes the user asks for; None takes as many as the job wants and the machine has.
+        environment: Where secrets are looked for, by the name of their variable.
+    """
+    spec = job.spec
+    gpus = min(spec.resources.gpu, machine.gpus)
+    processes = nproc or min(spec.nproc_per_node, gpus or machine.cores)
+    local_spec = _update(
+        spec,
+        topology=_update(spec.topology, nnodes=1, nproc_per_node=processes),
+        resources=_update(spec.resources, gpu=gpus),
+        env={name: volumes.map(value) for name, value in spec.env.items()},
+        training=spec.training and _training(spec.training, volumes, processes),
+        entrypoint=spec.entrypoint and _entrypoint(spec.entrypoint, volumes),
+    )
+    local = _update(job, spec=local_spec)
+    lines = (
+        *_volume_lines(job, volumes),
+        *_topology_lines(job, local, machine),
+        *_batch_lines(job, local),
+        *_secret_lines(job, environment),
+    )
+    return Substitution(local, lines, _hints(job, volumes))
+
+
+def _update(section: S, **changes: object) -> S:
+    return section.model_copy(update=changes)
+
+
+def _entrypoint(entrypoint: Entrypoint, volumes: Volumes) -> Entrypoint:
+    args = [volumes.map_argument(argument) for argument in entrypoint.args]
+    return _update(entrypoint, script=volumes.map(entrypoint.script), args=args)
+
+
+def _training(training: Training, volumes: Volumes, processes: int) -> Training:
+    data, model, checkpoint = training.data, training.model, training.checkpoint
+    return _update(
+        training,
+        data=_update(
+            data,
+            train=volumes.map(data.train),
+            validation=data.validation and volumes.map(data.validation),
+            cache_directory=data.cache_directory and volumes.map(data.cache_directory),
+        ),
+        model=_update(
+            model,
+            path=model.path and volumes.map(model.path),
+            tokenizer=model.tokenizer and volumes.map(model.tokenizer),
+        ),
+        checkpoint=_update(
+            checkpoint,
+            directory=str(volumes.directory(CHECKPOINTS))
+            if _homeless(checkpoint, volumes)
+            else volumes.map(checkpoint.directory),
+        ),
+        batch=_batch(training.batch, processes),
+    )
+
+
+def _homeless(checkpoint: Checkpoint, volumes: Volumes) -> bool:
+    """Return whether checkpoints go where nobody said, and no volume is mounted."""
+    return checkpoint.directory == Checkpoint().directory and volumes.of(checkpoint.directory) is None
+
+
+def _batch(batch: Batch, processes: int) -> Batch:
+    """Return the batch for so many processes: the global batch stays, accumulation follows."""
+    steps = batch.gradient_accumulation_steps
+    if batch.mode != "fixed" or steps is None:
+        return batch
+    share = steps * processes
+    needed = batch.micro_batch * share if batch.micro_batch else batch.global_batch // share * share
+    return batch if batch.global_batch == needed else _update(batch, gradient_accumulation_steps=None)
+
+
+def _volume_lines(job: TrainingJob, volumes: Volumes) -> Iterator[str]:
+    for volume in job.spec.storage:
+        yield f"spec.storage[{volume.name}]: {volume.mount_path} -> {volumes.shown(volume.name)}"
+    if job.spec.training and _homeless(job.spec.training.checkpoint, volumes):
+        directory = job.spec.training.checkpoint.directory
+        yield f"spec.training.checkpoint.directory: {directory} -> {volumes.shown(CHECKPOINTS)}"
+
+
+def _topology_lines(job: TrainingJob, local: TrainingJob, machine: Machine) -> Iterator[str]:
+    asked, here = job.spec, local.spec
+    if (asked.world_size, asked.resources.gpu) == (here.world_size, here.resources.gpu):
+        return
+    have = f"{machine.gpus} GPUs" if here.resources.gpu else f"{machine.cores} cores"
+    if asked.resources.gpu and not here.resources.gpu:
+        have += ", no GPU"
+    nodes = "1 node" if asked.topology.nnodes == 1 else f"{asked.topology.nnodes} nodes"
+    yield f"spec.topology: {nodes} x {asked.nproc_per_node} -> 1 node x {here.nproc_per_node} ({have} here)"
+
+
+def _batch_lines(job: TrainingJob, local: TrainingJob) -> Iterator[str]:
+    if job.spec.training and local.spec.training and job.spec.training.batch != local.spec.training.batch:
+        batch = job.spec.training.batch
+        need = f"what globalBatch {batch.global_batch} needs with {local.spec.nproc_per_node} processes"
+        steps = batch.gradient_accumulation_steps
+        yield f"spec.training.batch.gradientAccumulationSteps: {steps} -> {need}"
+
+
+def _secret_lines(job: TrainingJob, environment: Mapping[str, str]) -> Iterator[str]:
+    for secret in job.spec.secrets:
+        found = "as in your environment" if environment.get(secret.env) else "not set in your environment"
+        yield f"spec.secrets[{secret.name}]: {secret.env} is {found}"
+
+
+def _hints(job: TrainingJob, volumes: Volumes) -> dict[str, str]:
+    hints = {}
+    for name, path in {**read_paths(job), **written_paths(job)}.items():
+        volume = volumes.of(path)
+        if volume:
+            here = (
+                f"{volumes.shown(volume.name)} stands for {volume.mount_path} (spec.storage[{volume.name}])"
+            )
+            hints[name] = f"{here} on this machine"
+        else:
+            hints[name] = "no volume of spec.storage holds it, so it is taken as it stands"
+    return hints

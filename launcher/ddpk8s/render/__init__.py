@@ -1,0 +1,1 @@
+"""From the spec to what is sent or started: pure."""

@@ -1,0 +1,1 @@
+"""The job file: its model, its loader and its checks."""

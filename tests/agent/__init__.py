@@ -1,0 +1,1 @@
+"""Tests of the agent: real processes, real signals, real torchrun."""

@@ -1,0 +1,147 @@
+"""Attribution, from texts as torch, gloo and NCCL write them."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from ddpk8s_agent.evidence import Evidence, RankEnd
+from ddpk8s_agent.verdict import Class, Kind, classify, final_exception, judge
+
+GLOO_CLOSED = "RuntimeError: [../gloo/transport/tcp/pair.cc:561] Connection closed by peer [127.0.0.1]:1177"
+GLOO_TIMEOUT = (
+    "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 20000ms for recv operation"
+)
+WATCHDOG = "[rank2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)"
+
+
+def traceback(line: str) -> tuple[str, ...]:
+    return (
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    step()",
+        line,
+    )
+
+
+def failed(*ends: RankEnd, ranks: int = 4, **more: Any) -> Evidence:
+    return Evidence(launcher="failed", launcher_code=1, ranks=tuple(range(ranks)), ends=ends, **more)
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (RankEnd(0, 78, 1), Class.MISTAKE),
+        (RankEnd(0, 1, 1, log=traceback("ValueError: boom")), Class.OWN),
+        (RankEnd(0, 1, 1, log=traceback(GLOO_CLOSED)), Class.CUT_OFF),
+        (RankEnd(0, 1, 1, log=traceback(GLOO_TIMEOUT)), Class.WAITED),
+        (RankEnd(0, 1, 1, exception="RuntimeError: Broken pipe"), Class.CUT_OFF),
+        (RankEnd(0, 1, 1, error={"reason": "RuntimeError", "message": GLOO_CLOSED}), Class.CUT_OFF),
+        (RankEnd(0, -6, 1, log=(WATCHDOG, "terminate called")), Class.WAITED),
+        (RankEnd(0, -6, 1, log=("malloc(): corrupted top size",)), Class.OWN),
+        (RankEnd(0, -11, 1, log=("Fatal Python error: Segmentation fault",)), Class.OWN),
+        (RankEnd(0, -9, 1, log=(GLOO_CLOSED,)), Class.OWN),
+        (RankEnd(0, -15, 1, closed=True, log=("step 5",)), Class.ENDED),
+        (RankEnd(0, 143, 1, closed=True), Class.ENDED),
+        (RankEnd(0, -15, 1, closed=True, log=traceback(GLOO_CLOSED)), Class.CUT_OFF),
+        (RankEnd(0, -15, 1, closed=True, log=traceback("ValueError: slow to leave")), Class.OWN),
+    ],
+)
+def test_each_end_has_its_class(end: RankEnd, expected: Class) -> None:
+    assert classify(end) is expected
+
+
+def test_a_victims_error_wrapped_in_an_own_exception_stays_a_victims() -> None:
+    log = (
+        *traceback(GLOO_CLOSED),
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        *traceback("TrainingError: step failed"),
+    )
+    assert classify(RankEnd(0, 1, 1, log=log)) is Class.CUT_OFF
+
+
+def test_an_earlier_handled_connection_error_does_not_make_an_own_error_a_victims() -> None:
+    log = (
+        *traceback("ConnectionError: Connection closed by peer"),
+        "retrying",
+        *traceback("ValueError: boom"),
+    )
+    assert classify(RankEnd(0, 1, 1, log=log)) is Class.OWN
+
+
+def test_the_last_traceback_counts_when_torch_puts_the_rank_before_each_line() -> None:
+    log = tuple(f"[rank1]: {line}" for line in traceback("ValueError: boom"))
+    assert final_exception((*traceback("KeyError: old"), *log, "bye")) == "ValueError: boom"
+
+
+def test_the_culprit_is_named_when_a_victim_was_seen_first() -> None:
+    verdict = judge(
+        failed(
+            RankEnd(1, 1, 11, log=traceback(GLOO_CLOSED)),
+            RankEnd(3, -9, 33),
+            RankEnd(2, -15, 22, closed=True),
+        )
+    )
+    assert (verdict.kind, verdict.rank, verdict.exit_code) == (Kind.FAILED, 3, -9)
+    assert "rank 1 failed only because of that" in verdict.message
+    assert "rank 2" not in verdict.message
+
+
+def test_nobody_is_certain_when_all_are_victims() -> None:
+    verdict = judge(failed(*(RankEnd(rank, 1, rank, log=traceback(GLOO_CLOSED)) for rank in range(4))))
+    assert verdict.rank == 0
+    assert "need not be the cause" in verdict.message
+
+
+def test_it_is_said_of_how_many_ranks_when_all_raise_the_same() -> None:
+    verdict = judge(
+        failed(*(RankEnd(rank, 1, rank, log=traceback(f"ValueError: {rank}")) for rank in range(4)))
+    )
+    assert "(the same on 4 of 4 ranks)" in verdict.message
+
+
+def test_a_mistake_wins_over_every_other_end() -> None:
+    mistake = RankEnd(2, 78, 2, error={"reason": "DataMistake", "message": "m", "hint": "h"})
+    verdict = judge(failed(RankEnd(0, -9, 1), mistake))
+    assert (verdict.kind, verdict.reason, verdict.message, verdict.hint) == (
+        Kind.MISTAKE,
+        "DataMistake",
+        "m",
+        "h",
+    )
+
+
+def test_the_last_words_are_the_message_when_an_own_script_leaves_with_78() -> None:
+    verdict = judge(failed(RankEnd(0, 78, 1, log=("starting", "no such directory: /data"))))
+    assert verdict.message == "no such directory: /data"
+
+
+def test_a_killed_rank_is_charged_although_another_one_stopped_in_order_after_it() -> None:
+    verdict = judge(failed(RankEnd(1, -9, 1), RankEnd(0, 143, 2, closed=True)))
+    assert (verdict.kind, verdict.rank) == (Kind.FAILED, 1)
+
+
+def test_whatever_happened_is_a_stop_when_we_were_asked_to_stop() -> None:
+    assert judge(failed(RankEnd(0, 1, 1), stop_requested=True)).kind is Kind.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (
+            "DistNetworkError: The server socket has failed to listen. code: -98 name: EADDRINUSE",
+            Kind.PORT_TAKEN,
+        ),
+        ("ImportError: libcudart.so.13: cannot open shared object file", Kind.FAILED),
+    ],
+)
+def test_an_error_of_torchrun_itself(message: str, kind: Kind) -> None:
+    verdict = judge(Evidence("error", 1, (0,), launcher_message=message))
+    assert verdict.kind is kind
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    verdict = judge(failed(RankEnd(0, -(signal.SIGRTMIN + 3), 1)))
+    assert f"signal {signal.SIGRTMIN + 3}" in verdict.message

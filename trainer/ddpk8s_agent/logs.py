@@ -1,0 +1,76 @@
+"""Workers' output: torchrun writes a file for each rank and stream, we follow and forward them."""
+
+import time
+from pathlib import Path
+
+from ddpk8s_agent.console import Console
+from ddpk8s_agent.progress import PREFIX, Progress
+from ddpk8s_agent.tail import Tail, last_lines
+
+STREAMS = ("stdout", "stderr")
+
+
+def log_path(attempt_directory: Path, rank: int, stream: str) -> Path:
+    """Return where the output of a rank is kept."""
+    return attempt_directory / f"rank-{rank}.{stream}.log"
+
+
+class WorkerLogs:
+    """The output of this node's ranks in one attempt."""
+
+    def __init__(self, directory: Path, ranks: range, console: Console, progress: Progress) -> None:
+        self.torchrun_directory = directory / "torchrun"
+        self._directory = directory
+        self._console = console
+        self._progress = progress
+        self._ranks = ranks
+        self._tails: dict[tuple[int, str], Tail] = {}
+
+    @property
+    def found_any(self) -> bool:
+        """Whether torchrun has come so far as to start workers."""
+        return bool(self._tails)
+
+    def forward(self) -> None:
+        """Forward what came since the last call."""
+        self._discover()
+        now = time.monotonic()
+        for (rank, stream), tail in self._tails.items():
+            self._show(rank, stream, tail.read(now))
+
+    def finish(self) -> None:
+        """Forward all that is left, when the workers are gone."""
+        self._discover()
+        now = time.monotonic()
+        for (rank, stream), tail in self._tails.items():
+            self._show(rank, stream, tail.drain(now))
+        if line := self._progress.flush():
+            self._console.out(line)
+
+    def last_words(self, rank: int, count: int) -> list[str]:
+        """Return the last lines of a rank: of its stderr, or of its stdout if it wrote nothing there."""
+        for stream in reversed(STREAMS):
+            lines = last_lines(log_path(self._directory, rank, stream), count)
+            if lines := [line for line in lines if not line.startswith(PREFIX)]:
+                return lines
+        return []
+
+    def _discover(self) -> None:
+        """Open the files torchrun made, and give them names that people find."""
+        if len(self._tails) == len(self._ranks) * len(STREAMS):
+            return
+        for found in self.torchrun_directory.glob("*/attempt_0/*/std*.log"):
+            rank, stream = self._ranks[int(found.parent.name)], found.stem
+            if (rank, stream) not in self._tails:
+                self._tails[rank, stream] = Tail(found)
+                found.rename(log_path(self._directory, rank, stream))
+
+    def _show(self, rank: int, stream: str, lines: list[str]) -> None:
+        write = self._console.out if stream == "stdout" else self._console.err
+        prefix = f"[rank {rank}] " if len(self._ranks) > 1 else ""
+        for line in lines:
+            progress = self._progress.observe(line) if rank == 0 else None
+            is_progress = rank == 0 and stream == "stdout" and line.startswith(PREFIX)
+            write(line if is_progress else prefix + line)
+            if progress:
+                self._console.out(progress)

@@ -1,0 +1,1 @@
+"""From files to micro-batches: read, tokenise once, plan, collate."""
