@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 REVIEWS := .ddpk8s/volumes/data/reviews
 
 help: ## this list
@@ -23,7 +23,8 @@ check: $(VENV)/.installed-dev ## lint, format, types, import directions, file le
 	@$(BIN)/python tests/check.py
 
 fix: $(VENV)/.installed-dev ## format, mend what the linter can, write the README's file tree
-	@$(BIN)/ruff check --fix --quiet; $(BIN)/ruff format --quiet; $(BIN)/python scripts/tree.py
+	@$(BIN)/ruff check --fix --quiet; $(BIN)/ruff format --quiet
+	@$(BIN)/python -m ddpk8s.spec.reference docs/reference; $(BIN)/python scripts/tree.py
 
 bench: $(VENV)/.installed-dev $(REVIEWS)/train.jsonl ## measure speed as ratios in one run
 	@$(BIN)/python -m benchmarks

@@ -54,7 +54,7 @@ class Players:
             contender: Module in `benchmarks.contenders`.
             work: File that `workload.Work` reads.
             scratch: Directory for socket and logs.
-            mode: `blocks` or `accuracy`, see `worker`.
+            mode: `blocks`, `accuracy` or `own`, see `worker`.
 
         Raises:
             RuntimeError: a rank died.

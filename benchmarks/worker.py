@@ -1,7 +1,7 @@
 """One rank of a contender: `python -m benchmarks.worker CONTENDER WORK MODE`.
 
 Mode `blocks` trains for ever in turns of `block_steps` optimizer steps; mode `accuracy` trains to the end and answers
-with the accuracy on the validation data.
+with the accuracy on the validation data; mode `own` leaves the turns to the contender.
 """
 
 import importlib
@@ -49,6 +49,8 @@ def main() -> None:
     baton = Baton()
     if mode == "blocks":
         contender.train(work, _Turns(baton, work, contender))
+    elif mode == "own":
+        contender.play(work, baton)
     else:
         baton.wait()
         module = contender.train(work, lambda _step: None)

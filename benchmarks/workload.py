@@ -120,7 +120,9 @@ class Reviews:
         script = ROOT / "examples" / "prepare_reviews.py"
         command = [sys.executable, str(script), "--output", str(directory / "data")]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        document = load_job(JOB).spec.training.to_document()  # type: ignore[union-attr] - it has that section
+        training = load_job(JOB).spec.training
+        assert training is not None  # the quickstart uses the bundled trainer
+        document = training.to_document()
         document["data"]["train"] = str(directory / "data" / "train.jsonl")
         document["data"]["validation"] = str(directory / "data" / "validation.jsonl")
         document["checkpoint"]["directory"] = str(directory / "checkpoints")
@@ -142,9 +144,7 @@ class Reviews:
         path.write_text("".join(lines[i] + "\n" for i in chosen), encoding="utf-8")
         return path
 
-    def work(
-        self, name: str, changes: dict[str, dict[str, Any]], block_steps: int = 0, **options: Any
-    ) -> Path:
+    def work(self, name: str, changes: dict[str, Any], block_steps: int = 0, **options: Any) -> Path:
         """Write a `Work` and return its file.
 
         Args:
@@ -153,10 +153,9 @@ class Reviews:
             block_steps: Optimizer steps of one turn.
             options: Variants that a contender may be asked for.
         """
-        document: dict[str, Any] = {
-            key: {**value, **changes.get(key, {})} if isinstance(value, dict) else changes.get(key, value)
-            for key, value in {**dict.fromkeys(changes, {}), **self.document}.items()
-        }
+        document = dict(self.document)
+        for key, change in changes.items():
+            document[key] = {**document.get(key, {}), **change} if isinstance(change, dict) else change
         training = Training.model_validate(document)
         config = self.directory / f"{name}.training.json"
         content = {"job": name, "runId": "benchmark", "training": training.to_document()}

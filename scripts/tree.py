@@ -21,6 +21,7 @@ PURPOSE = {
     "CONTRIBUTING.md": "how to change things here",
     ".gitignore": "what is not kept",
     "docs/reference/trainingjob.schema.json": "JSON schema of the spec, for editors (generated)",
+    "launcher/ddpk8s/cli/templates/train.py.txt": "the script that `ddpk8s init --template own-script` writes",
     "docs/reference/spec.md": "every field of the spec (generated)",
 }
 # Folders whose files are all of one kind: one line for all.

@@ -1,8 +1,10 @@
 """The loop of accelerate's users at its best: grouped by length, dynamic padding, fused AdamW."""
 
+from typing import Any
+
 import torch
-from accelerate import Accelerator
-from accelerate.utils import DataLoaderConfiguration, DistributedDataParallelKwargs
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate.utils import DataLoaderConfiguration, DistributedDataParallelKwargs  # type: ignore[import-untyped]
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import DataCollatorWithPadding, get_linear_schedule_with_warmup
@@ -20,7 +22,9 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
         cpu=True,
         step_scheduler_with_optimizer=False,
         dataloader_config=DataLoaderConfiguration(dispatch_batches=False, split_batches=False),
-        kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)],
+        kwargs_handlers=[
+            DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)
+        ],
     )
     sampler = LengthGroupedSampler(
         work.per_device_batch,
@@ -28,8 +32,8 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
         generator=torch.Generator().manual_seed(training.seed),
     )
     minimal = work.options.get("collator", "minimal") == "minimal"
-    loader = DataLoader(
-        samples,  # type: ignore[arg-type] - a list is a map-style dataset
+    loader: Any = DataLoader(
+        samples,  # type: ignore[arg-type]
         batch_size=work.per_device_batch,
         sampler=sampler,
         collate_fn=PadToLongest(tokenizer.pad_token_id) if minimal else DataCollatorWithPadding(tokenizer),

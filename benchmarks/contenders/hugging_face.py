@@ -13,7 +13,7 @@ from benchmarks.workload import OnStep, Work
 
 def train(work: Work, on_step: OnStep) -> nn.Module:
     """Train and return the model."""
-    training, module = work.training, work.new_model()
+    module = work.new_model()
     tokenizer = work.load_tokenizer()
     minimal = work.options.get("collator", "minimal") == "minimal"
     trainer = Trainer(
@@ -24,7 +24,6 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
         processing_class=tokenizer,
         callbacks=[_Hook(on_step)],
     )
-    del training
     trainer.train()
     return module
 
@@ -60,7 +59,7 @@ def _arguments(work: Work) -> TrainingArguments:
     )
 
 
-class _Hook(TrainerCallback):  # type: ignore[misc] - transformers is not typed
+class _Hook(TrainerCallback):  # type: ignore[misc]
     def __init__(self, on_step: OnStep) -> None:
         self._on_step = on_step
 

@@ -3,9 +3,8 @@
 The raw loop runs in the same processes: at three per cent, what differs between two starts of one program would count.
 """
 
-from typing_extensions import override
-
 from torch import nn
+from typing_extensions import override
 
 from benchmarks.contenders.raw import RawLoop
 from benchmarks.workload import OnStep, Work
@@ -13,7 +12,6 @@ from ddpk8s_trainer.callbacks import Callback
 from ddpk8s_trainer.main import main
 from ddpk8s_trainer.run import Run
 from ddpk8s_trainer.signals import StopRequest
-
 
 GUESTS = {"raw": RawLoop}
 

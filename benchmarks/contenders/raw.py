@@ -59,7 +59,7 @@ class RawLoop:
                 with nullcontext() if ids is micro_batches[-1] else self._model.no_sync():
                     logits = self._model(**batch).logits
                     loss = functional.cross_entropy(logits, labels, reduction="sum") * weight
-                    loss.backward()
+                    torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(self._parameters, training.optimizer.max_grad_norm or 1.0)
             self._optimizer.step()
             self._scheduler.step()
@@ -69,9 +69,7 @@ class RawLoop:
 def _plan_blocks(work: Work) -> list[list[list[npt.NDArray[np.int64]]]]:
     """Return the micro-batches of this rank, ``[block][step][micro-step]``."""
     training, rank = work.training, dist.get_rank()
-    plan = Plan(
-        work.dataset.lengths, training.batch, training.data.max_length, training.seed, PROCESSES
-    )
+    plan = Plan(work.dataset.lengths, training.batch, training.data.max_length, training.seed, PROCESSES)
     return [
         [
             plan.rank_batches(*plan.locate(step), rank)

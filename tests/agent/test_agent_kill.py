@@ -3,11 +3,13 @@
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import pytest
 
+from ddpk8s_agent.preflight import free_port
 from tests.agent.harness import Job, alive, until
 
 pytestmark = pytest.mark.gang
@@ -60,6 +62,18 @@ def test_the_next_agent_kills_what_is_left_when_agent_and_torchrun_were_both_kil
     assert "left behind" in ended.err
     assert not any(alive(pid) for pid in left)
     assert ended.word["attempt"] == 1, "attempts are counted on"
+
+
+def test_a_port_taken_after_preflight_is_tried_again_and_charged_to_nobody(job: Job) -> None:
+    job.document["masterPort"] = free_port()
+    agent = job.script("").start()
+    job.launcher(agent)
+    with socket.create_server(("127.0.0.1", job.document["masterPort"])):
+        until(lambda: (job.state / "attempt-1").exists(), "the second attempt")
+    ended = job.end(agent)
+    assert ended.code == 0, ended.err
+    assert "the port of torchrun was taken just before it started; trying it again" in ended.err
+    assert ended.word["restarts"] == 0
 
 
 def test_a_grandchild_in_a_session_of_its_own_is_ended_when_the_attempt_is_over(job: Job) -> None:

@@ -133,6 +133,8 @@ class Attempt:
                 self.console.say("time for stopping is over, killing all processes")
             send((process.pid for process in descendants(os.getpid(), snapshot())), SIGKILL)
             return
+        if len(self._signalled) == self.plan.nproc_per_node:
+            return
         leaders = set(worker_leaders(launcher.pid))
         if not leaders and not started:
             launcher.kill()  # it is still importing torch, there is nothing to save

@@ -35,7 +35,8 @@ class Report:
     def restart(self, verdict: Verdict, evidence: Evidence, decision: Decision) -> None:
         """Report a failure after which the gang starts again."""
         if verdict.kind is Kind.PORT_TAKEN:
-            self._console.say(f"{verdict.message}; starting again with another one")
+            again = "trying it again" if self._plan.master_port else "taking another one"
+            self._console.say(f"{verdict.message}; {again}")
             return
         self._restarts += 1
         self._failure(verdict, evidence)

@@ -1,10 +1,13 @@
 """After the last step: the best weights, the exported model, the report."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from torch.distributed.checkpoint import load  # type: ignore[attr-defined]
 
+from ddpk8s_trainer.config import TrainerConfig
 from ddpk8s_trainer.export import export_model
 from ddpk8s_trainer.report import write_report
 from ddpk8s_trainer.reporting import write_status
@@ -34,7 +37,7 @@ def finish(run: Run, tokenizer: Any, first_digest: str) -> None:
     run.sample_log.close()
     if not run.gang.is_main:
         return
-    report = write_report(run.config.job_directory) if output.report else None
+    report = report_page(run.config) if output.report else None
     write_status(
         "finished.json",
         {
@@ -49,6 +52,15 @@ def finish(run: Run, tokenizer: Any, first_digest: str) -> None:
             },
         },
     )
+
+
+def report_page(config: TrainerConfig) -> Path | None:
+    """Write the report and return its path; a report that fails costs the training nothing but the report."""
+    try:
+        return write_report(config.job_directory)
+    except Exception as error:
+        print(f"warning: no report was written: {type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        return None
 
 
 def _export(run: Run, tokenizer: Any, first_digest: str, step: int) -> None:

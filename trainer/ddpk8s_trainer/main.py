@@ -12,7 +12,7 @@ from ddpk8s_trainer.callbacks import Callback
 from ddpk8s_trainer.config import TrainerConfig, load_config
 from ddpk8s_trainer.distributed import Gang, join_gang, leave_gang
 from ddpk8s_trainer.errors import NonFiniteLoss, Stopped, TrainerError
-from ddpk8s_trainer.finish import finish
+from ddpk8s_trainer.finish import finish, report_page
 from ddpk8s_trainer.loop import train
 from ddpk8s_trainer.metrics import Recorder, RunFacts, open_recorder
 from ddpk8s_trainer.reporting import report_error, write_status
@@ -70,12 +70,19 @@ def _run(
             run.save(wait=True)
         raise
     except Stopped:
+        run.checkpoints.finish()
         run.checkpoints.close()
+        # Together: torchrun ends the others soon after the first rank has left.
+        gang.gather(None)
         run.sample_log.close()
         if gang.is_main:
             step = run.state.step
             path = str(config.job_directory / f"step-{step:08d}") if run.state.saved_step == step else None
             write_status("stopped.json", {"step": step, "checkpoint": path})
+            recorder.end("stopped", step)
+            recorder.close()
+            if config.training.output.report:
+                report_page(config)
         raise
     finish(run, tokenizer, first_digest)
 

@@ -9,9 +9,12 @@ from typing import Any
 from ddpk8s_trainer.errors import TrainerError
 
 
+STATUS_VARIABLE = "DDPK8S_STATUS_DIR"
+
+
 def write_status(name: str, content: dict[str, Any]) -> None:
     """Write a small JSON file for the agent; without an agent, nothing."""
-    directory = os.environ.get("DDPK8S_STATUS_DIR")
+    directory = os.environ.get(STATUS_VARIABLE)
     if not directory:
         return
     path = Path(directory) / name
@@ -29,8 +32,8 @@ def report_error(error: BaseException, rank: int, step: int | None = None) -> in
         step = error.step if error.step is not None else step
         if error.secondary:
             return code
-        # All ranks raise what they agreed on; rank 0 speaks for them.
-        if rank == 0 or code == 78:
+        # Under the agent it is the agent that says it, once; else rank 0 speaks for what all ranks agreed on.
+        if STATUS_VARIABLE not in os.environ and (rank == 0 or code == 78):
             label = "" if code == 143 else "error: "
             print(f"{label}{message}" + (f"\nhint: {hint}" if hint else ""), file=sys.stderr, flush=True)  # noqa: T201
     if code != 143:

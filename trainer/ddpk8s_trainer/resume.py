@@ -22,7 +22,10 @@ def resume(run: Run, found: Found | None) -> None:
     rejected = [{"path": path, "reason": reason} for path, reason in found.rejected] if found else []
     if found is None:
         run.recorder.start(run.total_steps, None, rejected)
+        _cut_samples(run, 0)
         return
+    for name, reason in found.rejected:
+        run.say(f"checkpoint {name} is not used: {reason}")
     metadata = found.metadata
     _check_plan(run, metadata)
     _say_changes(run, metadata)
@@ -40,10 +43,14 @@ def resume(run: Run, found: Found | None) -> None:
         run.say(
             f"{metadata['worldSize']} processes became {run.gang.world_size}: same batches, new dropout streams"
         )
-    if run.gang.is_main:
-        cut_sample_logs(run.config.job_directory / "samples", found.step)
+    _cut_samples(run, found.step)
     run.recorder.start(run.total_steps, found.step, rejected)
     run.say(f"continuing from step {found.step} of {run.total_steps} ({found.path})")
+
+
+def _cut_samples(run: Run, step: int) -> None:
+    if run.gang.is_main:
+        cut_sample_logs(run.config.job_directory / "samples", step)
 
 
 def _check_plan(run: Run, metadata: dict[str, Any]) -> None:

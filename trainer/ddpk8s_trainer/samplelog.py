@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,16 @@ class SampleLog:
     def __init__(self, directory: Path, rank: int, attempt: int, *, enabled: bool) -> None:
         self._attempt = attempt
         self._path = directory / f"rank-{rank:05d}.jsonl"
-        self._file = None
-        if enabled:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("a", encoding="utf-8")
+        self._enabled = enabled
+        self._file: TextIO | None = None
 
     def write(self, step: int, batches: Sequence[npt.NDArray[np.int64]]) -> None:
         """Note the samples of this rank's micro-batches of `step`."""
-        if self._file:
+        if self._enabled:
+            if self._file is None:
+                # Not earlier: a resume may have put a shortened file in the place of the old one.
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("a", encoding="utf-8")
             ids = [int(i) for batch in batches for i in batch]
             self._file.write(json.dumps({"attempt": self._attempt, "step": step, "ids": ids}) + "\n")
             self._file.flush()

@@ -63,7 +63,6 @@ def build_run(
         resume=training.resume,
         report=lambda message: say(gang, message),
     )
-    found = checkpoints.open()
     tokens = load_tokens(config, gang, stop, recorder)
     plan = Plan(
         tokens.train.lengths, training.batch, training.data.max_length, training.seed, gang.world_size
@@ -103,7 +102,8 @@ def build_run(
         callbacks=callbacks,
     )
     _introduce(run)
-    resume(run, found)
+    # Only now that data and model are known to be good: opening moves an older run's checkpoints away.
+    resume(run, checkpoints.open())
     warm_up(strategy, batch, gang)
     recorder.timer.take()
     return run, tokens.tokenizer, digest

@@ -25,6 +25,17 @@ class Identity:
     lines: tuple[str, ...] = ()
 
 
+def newest_with_steps(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record of the newest run that came to anything.
+
+    A run that ended by itself before its first step (a typing error in the job, say) is passed over, so that
+    correcting it leads back to the run before.
+    """
+    before = record.get("before")
+    ended_early = record.get("step") is None and record.get("state") not in ("running", "finished")
+    return before if before and ended_early else record
+
+
 def learned(job: TrainingJob) -> dict[str, Any]:
     """Return what must be equal for two runs to be one training: `training` or `entrypoint`, as written."""
     spec = job.spec.to_document()

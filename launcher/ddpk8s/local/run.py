@@ -11,7 +11,7 @@ from ddpk8s.errors import DdpError
 from ddpk8s.local.agent import STOPPED, AgentProcess, Stopper
 from ddpk8s.local.directory import BASE, RunDirectory, make_base, new_run_id
 from ddpk8s.local.display import Display, open_display
-from ddpk8s.local.identity import Identity, choose_run, learned
+from ddpk8s.local.identity import Identity, choose_run, learned, newest_with_steps
 from ddpk8s.local.machine import this_machine
 from ddpk8s.local.substitute import substitute
 from ddpk8s.local.summary import Outcome, failure_lines, newest_step, read_json, result_lines, shown
@@ -87,11 +87,14 @@ class LocalRun:
         before = self.directory.read_record()
         if before.get("runId") and before.get("step") is None:  # killed, it could not write it down
             before["step"] = newest_step(self.job_directory, before["runId"])
+        before = dict(newest_with_steps(before))
         fresh, resume = self.options.fresh, self.options.resume
         identity = choose_run(before, self.job, new_run_id(), fresh=fresh, resume=resume)
         self.directory.note({"runId": identity.run_id})
         step = before.get("step") if identity.continued else None
-        self._record(identity.run_id, state="running", step=step, started=time.time())
+        older = before.pop("before", None)
+        kept = older if identity.continued else before or None
+        self._record(identity.run_id, state="running", step=step, started=time.time(), before=kept)
         return identity
 
     def _record(self, run_id: str, **facts: Any) -> None:
@@ -150,6 +153,7 @@ class LocalRun:
         before = self.directory.read_record()
         steps = (newest_step(self.job_directory, run_id), word.get("step"), before.get("step"))
         step = next((step for step in steps if step is not None), None)
-        facts = {"started": before.get("started"), "ended": time.time(), "exitCode": code, "lastWord": word}
+        facts = {name: before.get(name) for name in ("started", "before")}
+        facts |= {"ended": time.time(), "exitCode": code, "lastWord": word}
         self._record(run_id, state=outcome.state, step=step, **facts)
         return outcome

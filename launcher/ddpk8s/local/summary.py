@@ -79,7 +79,7 @@ def result_lines(outcome: Outcome) -> list[str]:
 
 
 def failure_lines(outcome: Outcome) -> list[str]:
-    """Return what is to be said of a training that did not finish, for stderr; what the agent said last is not repeated."""
+    """Return what is to be said of a training that did not finish, for stderr; the agent has spoken already."""
     step = newest_step(outcome.job_directory, outcome.run_id)
     again = "run the same command again" + (f" to continue from step {step}" if step is not None else "")
     if outcome.state == "stopped":

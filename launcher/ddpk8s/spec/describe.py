@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ddpk8s.spec.base import Section
-from ddpk8s.spec.paths import Path
+from ddpk8s.spec.paths import Path, quote
 from ddpk8s.spec.shape import SpecField, fields_of
 from ddpk8s.spec.values import format_duration
 
@@ -56,7 +56,7 @@ def inline(value: Any) -> str:
         return "{" + ", ".join(f"{inline(key)}: {inline(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(inline(entry) for entry in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return quote(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _is_plain(text: str) -> bool:

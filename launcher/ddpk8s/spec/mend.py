@@ -31,7 +31,7 @@ def mend(path: Path, value: Any, shape: Shape, raw: str | None) -> str | None:
     """Return a hint for a value that is not of the shape its field has."""
     if isinstance(value, str) and (len(value) > _LONGEST or is_secret_value(value)):
         return None
-    key = f"{path[-1]}: " if path and isinstance(path[-1], str) else "- "
+    key = f"{inline(path[-1])}: " if path and isinstance(path[-1], str) else "- "
     if shape.kind == "list":
         return _mend_list(key, value, raw)
     if shape.kind in ("section", "map"):
@@ -62,7 +62,7 @@ def _mend_list(key: str, value: Any, raw: str | None) -> str | None:
 def _mend_mapping(key: str, value: Any, shape: Shape, raw: str | None) -> str | None:
     if isinstance(value, list):
         if value and all(isinstance(entry, dict) and {"name", "value"} <= entry.keys() for entry in value):
-            return f"write {key}{{{value[0]['name']}: VALUE, ...}}, without `name` and `value`"
+            return f"write {key}{{{inline(value[0]['name'])}: VALUE, ...}}, without `name` and `value`"
         return "remove the `- ` in front of its fields"
     if shape.section is None:
         return "write `name: value` lines below it"

@@ -1,13 +1,12 @@
 """`--set PATH=VALUE`: values from the command line, put into the document before it is judged."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from ddpk8s.spec.base import Section
 from ddpk8s.spec.document import Document, YamlSyntaxError, parse_value
-from ddpk8s.spec.paths import Path, format_path, parse_path
+from ddpk8s.spec.paths import Path, format_path, parse_path, quote
 from ddpk8s.spec.problems import Problem
 from ddpk8s.spec.secrecy import is_secret_value, is_sensitive
 from ddpk8s.spec.shape import shape_at
@@ -52,7 +51,7 @@ def _place(name: str, equals: str, value: str) -> str:
         text
     ):
         text = f"{name}=..." if equals and not is_secret_value(name) else "..."
-    text = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"') if not text.isprintable() else text
+    text = text if text.isprintable() else quote(text)[1:-1].replace('\\"', '"')
     return f"--set {text if len(text) <= 80 else text[:77] + '...'}"
 
 

@@ -6,11 +6,17 @@ import re
 Path = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SEGMENT = re.compile(
     r"""(?P<key>(?:[^.\[\]\\"']|\\.)+) | \[(?P<index>\d{1,6})\]
-    | \["(?P<quoted>[^"\]]*)"\] | \['(?P<single>[^'\]]*)'\]""",
+    | \[(?P<quoted>"(?:[^"\\]|\\.)*")\] | \['(?P<single>[^'\]]*)'\]""",
     re.VERBOSE,
 )
+
+
+def quote(text: str) -> str:
+    """Return a text in double quotes on one line, with escapes for what a terminal would not show."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def format_path(path: Path) -> str:
@@ -22,7 +28,7 @@ def format_path(path: Path) -> str:
         elif _PLAIN_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
-            text += f"[{json.dumps(part, ensure_ascii=False)}]"
+            text += f"[{quote(part)}]"
     return text
 
 
@@ -46,13 +52,21 @@ def parse_path(text: str) -> Path:
             key = re.sub(r"\\(.)", r"\1", match["key"])
             path.append(int(key) if key.isascii() and key.isdigit() and len(key) <= 6 else key)
         else:
-            path.append(match["quoted"] if match["quoted"] is not None else match["single"])
+            path.append(match["single"] if match["quoted"] is None else _unquote(match["quoted"]))
         position = match.end()
-    if not path or text.endswith("."):
+    halves = any(isinstance(part, str) and _SURROGATE.search(part) for part in path)
+    if not path or text.endswith(".") or halves:
         raise ValueError(_refusal(text))
     return tuple(path)
 
 
+def _unquote(text: str) -> str:
+    """Return the text that `quote` put in quotes; a backslash that is no escape stands for itself."""
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text[1:-1]
+
+
 def _refusal(text: str) -> str:
-    shown = json.dumps(text, ensure_ascii=False)
-    return f"{shown} is no path; write for example spec.topology.nnodes or spec.storage[0].name"
+    return f"{quote(text)} is no path; write for example spec.topology.nnodes or spec.storage[0].name"

@@ -32,7 +32,7 @@ def reference_files() -> dict[str, str]:
     """Return the files of the reference: name and text."""
     page = "\n".join([_HEAD, *(_section(path, section) for path, section in sections(TrainingJob))])
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
-    return {"job.md": page, "trainingjob.schema.json": f"{schema}\n"}
+    return {"spec.md": page, "trainingjob.schema.json": f"{schema}\n"}
 
 
 def _title(path: Path) -> str:

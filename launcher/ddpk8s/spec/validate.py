@@ -64,7 +64,9 @@ def _stranger(data: Any) -> Problem | None:
     kind, version = data.get("kind"), data.get("apiVersion")
     if isinstance(kind, str) and isinstance(version, str) and kind != KIND and version != API_VERSION:
         hint = f"a job file begins with apiVersion: {API_VERSION} and kind: {KIND}; `ddpk8s init` writes one"
-        return error(("kind",), f"is {show(kind)} of {version}, but must be {KIND} of {API_VERSION}", hint)
+        return error(
+            ("kind",), f"is {show(kind)} of {show(version)}, but must be {KIND} of {API_VERSION}", hint
+        )
     return None
 
 

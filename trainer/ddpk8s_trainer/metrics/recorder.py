@@ -224,7 +224,7 @@ class MainRecorder(Recorder):
         """Move an earlier run's metrics to where its checkpoints go, instead of cutting them away."""
         # Named as the directory of that run's checkpoints.
         target = self.facts.directory / "archive" / (re.sub(r"[^\w.-]", "_", run_id).lstrip(".") or "unknown")
-        for name in ("metrics.jsonl", "tensorboard"):
+        for name in ("metrics.jsonl", "tensorboard", "samples"):
             source = self.facts.directory / name
             if source.exists() and not (target / name).exists():
                 target.mkdir(parents=True, exist_ok=True)

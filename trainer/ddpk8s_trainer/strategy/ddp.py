@@ -96,7 +96,7 @@ class DDPStrategy:
     def state_bytes(self) -> int:
         """Return the size of a checkpoint: the model, and AdamW's two moments of what is trained."""
         model = sum(t.numel() * t.element_size() for t in self.module.state_dict().values())
-        return model + sum(2 * p.numel() * p.element_size() for p in self._parameters)
+        return int(model + sum(2 * p.numel() * p.element_size() for p in self._parameters))
 
     def tensors(self) -> dict[str, Any]:
         """Return model and optimizer state by parameter name, independent of the number of ranks."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ddpk8s.errors import DdpError
-from ddpk8s.local.identity import choose_run, learned
+from ddpk8s.local.identity import choose_run, learned, newest_with_steps
 from ddpk8s.spec.job import TrainingJob
 
 
@@ -57,6 +57,14 @@ def test_a_changed_training_needs_no_words_when_nothing_was_learned_yet() -> Non
     assert choose_run(record("running", step=None), job(epochs=5), "new").lines, (
         "a killed run had no last word"
     )
+
+
+def test_a_run_that_came_to_nothing_is_passed_over_so_that_its_mistake_can_be_corrected() -> None:
+    typo = record("mistake", step=None) | {"runId": "typo", "before": record("stopped")}
+    assert choose_run(newest_with_steps(typo), job(), "new").run_id == "old"
+    assert newest_with_steps(typo | {"step": 1})["runId"] == "typo"
+    assert newest_with_steps(typo | {"state": "running"})["runId"] == "typo"
+    assert newest_with_steps(record("mistake", step=None))["runId"] == "old"
 
 
 def test_fresh_is_always_new_and_resume_needs_something_to_resume() -> None:

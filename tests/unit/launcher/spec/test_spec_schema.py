@@ -120,7 +120,7 @@ def test_reference_is_current() -> None:
 
 
 def test_reference_links_lead_somewhere() -> None:
-    page = reference_files()["job.md"]
+    page = reference_files()["spec.md"]
     anchors = {part.partition('"')[0] for part in page.split('<a id="')[1:]}
     links = {part.partition(")")[0] for part in page.split("](#")[1:]}
     assert len(links) > 20

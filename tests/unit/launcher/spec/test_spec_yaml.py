@@ -157,6 +157,6 @@ def test_only_one_mistake_is_told_when_the_document_is_of_another_kind(report: R
         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {}, parallelism: 2}\n"
     )
     assert printed == (
-        "job.yaml:2:1: kind is 'Job' of batch/v1, but must be TrainingJob of ddpk8s.dev/v1alpha1\n"
+        "job.yaml:2:1: kind is 'Job' of 'batch/v1', but must be TrainingJob of ddpk8s.dev/v1alpha1\n"
         "  hint: a job file begins with apiVersion: ddpk8s.dev/v1alpha1 and kind: TrainingJob; `ddpk8s init` writes one"
     )

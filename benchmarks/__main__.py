@@ -1,0 +1,67 @@
+"""`python -m benchmarks [throughput|accuracy|checkpoint|cli ...] [--quick]`: measure, print, write results.md."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import accuracy, checkpoint, commands, throughput
+from benchmarks.figures import Row
+from benchmarks.table import as_markdown, write_section
+from benchmarks.workload import Reviews
+
+HOW = {
+    "throughput": f"""Blocks of {throughput.STEPS} optimizer steps in turn, two gloo processes of one thread each.
+        Ratio of our samples/s (the mean of the blocks before and after) to the contender's; median and 95 % interval
+        by order statistics. A bar fails only if the whole interval is below it.""",
+    "accuracy": """The quickstart's three epochs with every contender; the weights after the last step, one judge for
+        all. Median of the seeds.""",
+    "checkpoint": f"""Blocks of {checkpoint.STEPS} optimizer steps in turn, in one gang: without a save, with one in
+        the background, with one that is waited for. Cost is what background saves add, divided by what the others
+        add.""",
+    "cli": """Each command in turn; wall time from start to exit. Given as it is: absolute times depend on the
+        machine.""",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "names",
+        nargs="*",
+        choices=[*HOW, []],
+        metavar="NAME",
+        help=f"{', '.join(HOW)}; by default all but accuracy",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a few blocks only, and no results.md: does it run?"
+    )
+    options = parser.parse_args()
+    names = options.names or [name for name in HOW if name != "accuracy"]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # these are figures of processors
+    all_rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as scratch:
+        reviews = Reviews(Path(scratch)) if set(names) - {"cli"} else None
+        for name in names:
+            rows = _measure(name, reviews, quick=options.quick)
+            all_rows += rows
+            print(f"{name}\n\n{as_markdown(rows)}", flush=True)
+            if not options.quick:
+                write_section(name, rows, HOW[name])
+    return 1 if any(row.passed is False for row in all_rows) else 0
+
+
+def _measure(name: str, reviews: Reviews | None, *, quick: bool) -> list[Row]:
+    if reviews is None or name == "cli":
+        return commands.measure(3 if quick else commands.REPEATS)
+    measures: dict[str, Callable[[], list[Row]]] = {
+        "throughput": lambda: throughput.measure(reviews, 2 if quick else throughput.ROUNDS),
+        "accuracy": lambda: accuracy.measure(reviews, (1,) if quick else accuracy.SEEDS),
+        "checkpoint": lambda: checkpoint.measure(reviews, 2 if quick else checkpoint.ROUNDS),
+    }
+    return measures[name]()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
