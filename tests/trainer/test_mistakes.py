@@ -50,7 +50,7 @@ def missing_pad_token(folder: Path) -> tuple[dict[str, Any], str]:
     )
     return training(
         folder, model__tokenizer=str(folder / "tokenizer"), model__buildTokenizer=None
-    ), "pad token"
+    ), "padding token"
 
 
 def vocabulary_mismatch(folder: Path) -> tuple[dict[str, Any], str]:
@@ -92,7 +92,7 @@ def heads_do_not_divide(folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def missing_model_directory(folder: Path) -> tuple[dict[str, Any], str]:
-    return training(folder, model={"path": str(folder / "nothing")}), "no such directory"
+    return training(folder, model={"path": str(folder / "nothing")}), "is no directory"
 
 
 def too_few_positions(folder: Path) -> tuple[dict[str, Any], str]:

@@ -81,6 +81,8 @@ class Agent:
         if verdict.kind is Kind.PORT_TAKEN and self._port_tries < _PORT_TRIES:
             self._port_tries += 1
             return Decision(restart=True)
+        if verdict.repeats:
+            return Decision(restart=False, reason="repeats")
         if verdict.kind in (Kind.FAILED, Kind.PORT_TAKEN):
             return budget.charge(evidence.step)
         return Decision(restart=False)

@@ -78,6 +78,8 @@ class Report:
                 self._console.say(f"  | {line}")
 
     def _why(self, decision: Decision) -> str:
+        if decision.reason == "repeats":
+            return "started again, it would come to the same"
         if decision.reason == "NoProgress":
             return "three attempts in a row came no further"
         if not self._plan.max_restarts:

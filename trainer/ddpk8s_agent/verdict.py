@@ -59,6 +59,7 @@ class Verdict:
         rank: Global rank that is the cause, if there is one.
         exit_code: Its exit code; of a signal its negative number.
         log: Its last lines, if they say more than `message`.
+        repeats: Whether the same would happen again, since a resumed training repeats itself exactly.
     """
 
     kind: Kind
@@ -68,6 +69,7 @@ class Verdict:
     rank: int | None = None
     exit_code: int | None = None
     log: tuple[str, ...] = ()
+    repeats: bool = False
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -174,6 +176,7 @@ def _failed(evidence: Evidence, classes: dict[int, Class]) -> Verdict:
         rank=cause.rank,
         exit_code=cause.exit_code,
         log=cause.log,
+        repeats=bool(error.get("repeats")),
     )
 
 

@@ -18,6 +18,7 @@ class TrainerError(Exception):
 
     exit_code = 1
     reason = "TrainerError"
+    repeats = False  # whether a restart would come to the same, since a resumed run repeats itself bit by bit
 
     def __init__(self, message: str, hint: str | None = None, step: int | None = None) -> None:
         super().__init__(message)
@@ -57,6 +58,8 @@ class TrainingFailed(TrainerError):
 
 class NonFiniteLoss(TrainingFailed):
     """The loss became NaN or infinite."""
+
+    repeats = True
 
 
 class Stopped(TrainerError):

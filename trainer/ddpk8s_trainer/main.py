@@ -32,7 +32,7 @@ def main(arguments: Sequence[str], stop: StopRequest, callbacks: Sequence[Callba
         config = load_config(options.config)
         _quiet_libraries(config)
         gang = join_gang()
-        recorder = open_recorder(_facts(config, gang), rank)
+        recorder = _open_recorder(config, gang)
     except TrainerError as error:
         return report_error(error, rank)
     try:
@@ -87,11 +87,15 @@ def _run(
     finish(run, tokenizer, first_digest)
 
 
-def _facts(config: TrainerConfig, gang: Gang) -> RunFacts:
+def _open_recorder(config: TrainerConfig, gang: Gang) -> Recorder:
+    """Open rank 0's recorder; all ranks learn together that the job directory cannot be used."""
     tensorboard = config.training.metrics.tensorboard
-    return RunFacts(
+    facts = RunFacts(
         config.job_directory, config.run_id, config.attempt, gang.world_size, gang.device.type, tensorboard
     )
+    opened: list[Recorder] = []
+    gang.decide(lambda: opened.append(open_recorder(facts, gang.rank)))
+    return opened[0] if opened else Recorder()
 
 
 def _end(recorder: Recorder, reason: str, step: int | None) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ddpk8s_trainer.errors import TrainerError
 
-
 STATUS_VARIABLE = "DDPK8S_STATUS_DIR"
 
 
@@ -45,5 +44,6 @@ def report_error(error: BaseException, rank: int, step: int | None = None) -> in
             "step": step,
             "exitCode": code,
         }
+        entry["repeats"] = getattr(error, "repeats", False)
         write_status(f"rank-{rank}.error.json", entry)
     return code

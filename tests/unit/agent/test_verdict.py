@@ -145,3 +145,9 @@ def test_an_error_of_torchrun_itself(message: str, kind: Kind) -> None:
 def test_a_signal_without_a_name_is_told_by_its_number() -> None:
     verdict = judge(failed(RankEnd(0, -(signal.SIGRTMIN + 3), 1)))
     assert f"signal {signal.SIGRTMIN + 3}" in verdict.message
+
+
+def test_an_error_that_would_repeat_itself_says_so() -> None:
+    error = {"reason": "NonFiniteLoss", "message": "the loss is nan at step 3", "repeats": True}
+    assert judge(failed(RankEnd(0, 1, 1, error=error))).repeats
+    assert not judge(failed(RankEnd(0, 1, 1, error=error | {"repeats": False}))).repeats

@@ -142,4 +142,6 @@ def _cannot_load(section: Model, error: Exception) -> ModelMistake:
 
 
 def _model_hint() -> str:
-    return "name a directory with config.json and weights, as save_pretrained writes it, or a reachable hub id"
+    return (
+        "name a directory with config.json and weights, as save_pretrained writes it, or a reachable hub id"
+    )
