@@ -7,7 +7,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
+# In a terminal uv shows how far it is; elsewhere it would list a hundred packages.
+QUIET := $(shell test -t 2 || echo --quiet)
+INSTALL := $(UV) pip install $(QUIET) --compile-bytecode --python $(BIN)/python
 REVIEWS := .ddpk8s/volumes/data/reviews
 
 help: ## this list

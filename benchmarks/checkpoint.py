@@ -24,7 +24,7 @@ TURNS = ("none", "async", "sync")
 def measure(reviews: Reviews, rounds: int = ROUNDS) -> list[Row]:
     """Return the cost of background saves as a share of that of waited-for ones, and the seconds behind it."""
     changes: dict[str, Any] = {
-        "data": {"train": str(reviews.part(STEPS * BATCH)), "validation": None},
+        "data": {"train": str(reviews.head(STEPS * BATCH)), "validation": None},
         "model": {"config": {**reviews.document["model"]["config"], **MODEL}},
         "batch": {"globalBatch": BATCH},
         "checkpoint": {"interval": None},

@@ -1,7 +1,7 @@
 """Samples per second of all contenders, block by block in turn.
 
-Every block is one pass over the same part of the reviews, whose lengths are those of all of them; so blocks differ in
-how samples were put together, never in the samples. The tutorial loop, whose steps all cost the same, does a fifth.
+Every block is a fifth of an epoch over all reviews, see `sampling`. The steps of the tutorial loop all cost the same: it
+does a few only.
 """
 
 from pathlib import Path
@@ -9,15 +9,16 @@ from typing import Any
 
 from benchmarks.baton import Players
 from benchmarks.figures import Row, at_least, estimate
+from benchmarks.sampling import PARTS
 from benchmarks.workload import Reviews, Work
 
-STEPS = 50
 TUTORIAL_STEPS = 10
 ROUNDS = 10
 # Only training is measured: nobody evaluates or saves.
 CHANGES: dict[str, Any] = {
     "checkpoint": {"interval": None},
     "epochs": 10_000,
+    "data": {"validation": None},
 }
 RIVALS = ("raw", "hugging_face", "accelerated", "tutorial")
 NAMES = {
@@ -92,13 +93,13 @@ class _Gangs:
 
 def _start(reviews: Reviews, rivals: tuple[str, ...]) -> _Gangs:
     batch = int(reviews.document["batch"]["globalBatch"])
-    data = {"train": str(reviews.part(STEPS * batch)), "validation": None}
+    block = reviews.samples // batch // PARTS
     gangs = _Gangs(batch)
     try:
         for name in ("ours", *rivals):
             if name != "raw":
-                steps = TUTORIAL_STEPS if name == "tutorial" else STEPS
-                path = reviews.work(name, {**CHANGES, "data": data}, steps)
+                steps = TUTORIAL_STEPS if name == "tutorial" else block
+                path = reviews.work(name, CHANGES, steps)
                 gangs.add(name, path, reviews.directory)
     except BaseException:
         gangs.close()

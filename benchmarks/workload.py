@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
 from torch import nn
 
 from benchmarks.baton import PROCESSES, ROOT
@@ -88,10 +88,10 @@ class Work:
         return TokenDataset(self.data)
 
     def samples(self, directory: str | None = None) -> list[dict[str, Any]]:
-        """Return the samples as Hugging Face's tools like them: lists of token ids, in memory."""
+        """Return the samples as a list of dictionaries, in memory: nothing is faster to read."""
         dataset = TokenDataset(directory) if directory else self.dataset
         return [
-            {"input_ids": dataset.sample(i).tolist(), "labels": int(dataset.labels[i])}
+            {"input_ids": torch.from_numpy(dataset.sample(i)), "labels": int(dataset.labels[i])}
             for i in range(len(dataset))
         ]
 
@@ -132,16 +132,18 @@ class Reviews:
         document["model"]["tokenizer"] = self._prepared.tokenizer
         self.document: dict[str, Any] = document
 
-    def part(self, samples: int) -> Path:
-        """Return a file of so many training samples with the lengths of all of them, quantile by quantile."""
-        lengths = TokenDataset(self._prepared.train).lengths
-        lines = (self.directory / "data" / "train.jsonl").read_text(encoding="utf-8").splitlines()
-        if len(lines) != len(lengths):
-            raise RuntimeError("not every review became a sample")
-        at = (np.arange(samples) + 0.5) * len(lengths) / samples
-        chosen = np.sort(np.argsort(lengths, kind="stable")[at.astype(np.int64)])
+    @property
+    def samples(self) -> int:
+        """Number of training samples."""
+        return len(TokenDataset(self._prepared.train))
+
+    def head(self, samples: int) -> Path:
+        """Return a file of the first training samples; their order in the file is random."""
+        lines = (
+            (self.directory / "data" / "train.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        )
         path = self.directory / "data" / f"train-{samples}.jsonl"
-        path.write_text("".join(lines[i] + "\n" for i in chosen), encoding="utf-8")
+        path.write_text("".join(lines[:samples]), encoding="utf-8")
         return path
 
     def work(self, name: str, changes: dict[str, Any], block_steps: int = 0, **options: Any) -> Path:

@@ -22,6 +22,8 @@ PURPOSE = {
     ".gitignore": "what is not kept",
     "docs/reference/trainingjob.schema.json": "JSON schema of the spec, for editors (generated)",
     "launcher/ddpk8s/cli/templates/train.py.txt": "the script that `ddpk8s init --template own-script` writes",
+    "trainer/ddpk8s_trainer/report/page.html.j2": "the report's page",
+    "trainer/ddpk8s_trainer/report/style.css": "its style, light and dark",
     "docs/reference/spec.md": "every field of the spec (generated)",
 }
 # Folders whose files are all of one kind: one line for all.

@@ -8,9 +8,9 @@ from accelerate.utils import DataLoaderConfiguration, DistributedDataParallelKwa
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import DataCollatorWithPadding, get_linear_schedule_with_warmup
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from benchmarks.contenders.minimal import PadToLongest
+from benchmarks.sampling import sampler_by_length
 from benchmarks.workload import OnStep, Work
 
 
@@ -26,11 +26,8 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
             DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)
         ],
     )
-    sampler = LengthGroupedSampler(
-        work.per_device_batch,
-        lengths=[len(sample["input_ids"]) for sample in samples],
-        generator=torch.Generator().manual_seed(training.seed),
-    )
+    # Grouped for both processes together: their batches come from the same stretch of lengths.
+    sampler = sampler_by_length(work, work.options.get("group", work.training.batch.global_batch))
     minimal = work.options.get("collator", "minimal") == "minimal"
     loader: Any = DataLoader(
         samples,  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from torch import nn
 from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments
 
 from benchmarks.contenders.minimal import PadToLongest
+from benchmarks.sampling import sampler_by_length
 from benchmarks.workload import OnStep, Work
 
 
@@ -16,7 +17,8 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
     module = work.new_model()
     tokenizer = work.load_tokenizer()
     minimal = work.options.get("collator", "minimal") == "minimal"
-    trainer = Trainer(
+    trainer = _Trainer(
+        work,
         model=module,
         args=_arguments(work),
         train_dataset=work.samples(),
@@ -57,6 +59,19 @@ def _arguments(work: Work) -> TrainingArguments:
         output_dir=tempfile.mkdtemp(prefix=f"hf-{os.environ['RANK']}-", dir=os.environ.get("TMPDIR")),
         **settings | work.options.get("arguments", {}),
     )
+
+
+class _Trainer(Trainer):  # type: ignore[misc]
+    """The Trainer; only in blocks its sampler is replaced, by one that picks from the very same batches."""
+
+    def __init__(self, work: Work, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._work = work
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        if self._work.block_steps and self.args.train_sampling_strategy == "group_by_length":
+            return sampler_by_length(self._work, self.args.train_batch_size)
+        return super()._get_train_sampler(train_dataset)
 
 
 class _Hook(TrainerCallback):  # type: ignore[misc]

@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 
 class PadToLongest:
-    """A collator for samples of `input_ids` (a list or a tensor) and `labels`."""
+    """A collator for samples of `input_ids`, a tensor, and `labels`, a number."""
 
     def __init__(self, pad_token_id: int) -> None:
         """Take what to fill up with."""
@@ -16,7 +16,7 @@ class PadToLongest:
 
     def __call__(self, samples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """Return `input_ids` and `attention_mask` ``[batch, length]``, and `labels` ``[batch]``."""
-        rows = [torch.as_tensor(sample["input_ids"]) for sample in samples]
+        rows = [sample["input_ids"] for sample in samples]
         input_ids = pad_sequence(rows, batch_first=True, padding_value=self._pad)
         return {
             "input_ids": input_ids,

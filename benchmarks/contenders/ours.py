@@ -7,6 +7,7 @@ from torch import nn
 from typing_extensions import override
 
 from benchmarks.contenders.raw import RawLoop
+from benchmarks.sampling import SampledPlan
 from benchmarks.workload import OnStep, Work
 from ddpk8s_trainer.callbacks import Callback
 from ddpk8s_trainer.main import main
@@ -17,14 +18,16 @@ GUESTS = {"raw": RawLoop}
 
 
 class _Hook(Callback):
-    def __init__(self, on_step: OnStep) -> None:
-        self._on_step = on_step
+    def __init__(self, work: Work, on_step: OnStep) -> None:
+        self._work, self._on_step = work, on_step
         self.run: Run | None = None
 
     @override
     def before_step(self, run: Run, step: int) -> None:
         if self.run is None:
             self.run = run
+            if self._work.block_steps:
+                run.plan = SampledPlan(self._work)
             self._on_step(step - 1)
 
     @override
@@ -34,7 +37,7 @@ class _Hook(Callback):
 
 def train(work: Work, on_step: OnStep) -> nn.Module:
     """Train and return the model."""
-    hook = _Hook(on_step)
+    hook = _Hook(work, on_step)
     code = main(["--config", work.config], StopRequest(), [hook])
     if code or hook.run is None:
         raise RuntimeError(f"the trainer ended with {code}")

@@ -13,11 +13,8 @@ from transformers import get_linear_schedule_with_warmup
 
 from benchmarks.baton import PROCESSES
 from benchmarks.contenders.minimal import PadToLongest
+from benchmarks.sampling import BLOCKS, SampledPlan
 from benchmarks.workload import Work
-from ddpk8s_trainer.data.plan import Plan
-
-HOST_BLOCKS = 64
-"""Blocks whose batches are made before the clock starts."""
 
 
 class RawLoop:
@@ -42,17 +39,14 @@ class RawLoop:
             self._optimizer, work.warmup_steps, work.total_steps
         )
         self._collate = PadToLongest(work.load_tokenizer().pad_token_id)
-        self._samples = [
-            {"input_ids": torch.tensor(sample["input_ids"]), "labels": sample["labels"]}
-            for sample in work.samples()
-        ]
+        self._samples = work.samples()
         self._blocks = _plan_blocks(work)
 
     def block(self, number: int) -> None:
         """Train on the batches of block `number`."""
         training = self._work.training
         weight = PROCESSES / training.batch.global_batch
-        for micro_batches in self._blocks[number % HOST_BLOCKS]:
+        for micro_batches in self._blocks[number % BLOCKS]:
             for ids in micro_batches:
                 batch = self._collate([self._samples[i] for i in ids])
                 labels = batch.pop("labels")
@@ -68,12 +62,11 @@ class RawLoop:
 
 def _plan_blocks(work: Work) -> list[list[list[npt.NDArray[np.int64]]]]:
     """Return the micro-batches of this rank, ``[block][step][micro-step]``."""
-    training, rank = work.training, dist.get_rank()
-    plan = Plan(work.dataset.lengths, training.batch, training.data.max_length, training.seed, PROCESSES)
+    plan, rank = SampledPlan(work), dist.get_rank()
     return [
         [
             plan.rank_batches(*plan.locate(step), rank)
             for step in range(number * work.block_steps, (number + 1) * work.block_steps)
         ]
-        for number in range(HOST_BLOCKS)
+        for number in range(BLOCKS)
     ]

@@ -44,7 +44,7 @@ def train(work: Work, on_step: OnStep) -> nn.Module:
 def _padded(work: Work) -> TensorDataset:
     """Return all samples as the tokenizer gives them with `padding="max_length"`."""
     rows = work.load_tokenizer().pad(
-        [{"input_ids": sample["input_ids"]} for sample in work.samples()],
+        [{"input_ids": sample["input_ids"].tolist()} for sample in work.samples()],
         padding="max_length",
         max_length=work.training.data.max_length,
         return_tensors="pt",
