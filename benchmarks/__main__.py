@@ -12,7 +12,8 @@ from benchmarks.table import as_markdown, write_section
 from benchmarks.workload import Reviews
 
 HOW = {
-    "throughput": """Blocks of a fifth of an epoch, with a fifth of its short and of its long steps, in turn, two gloo processes of one thread each.
+    "throughput": """Blocks of a fifth of an epoch, with a fifth of its short and of its long steps, in turn; two gloo
+        processes of one thread each.
         Ratio of our samples/s (the mean of the blocks before and after) to the contender's; median and 95 % interval
         by order statistics. A bar fails only if the whole interval is below it.""",
     "accuracy": """The quickstart's three epochs with every contender; the weights after the last step, one judge for

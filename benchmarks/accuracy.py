@@ -44,7 +44,7 @@ def _train(reviews: Reviews, name: str, seed: int) -> float:
     path = reviews.work(f"{name}-{seed}", changes)
     players = Players(name, path, reviews.directory, "accuracy")
     try:
-        _, answers = players.play()
+        answers = players.play().answers
     finally:
         players.close()
     return answers[0]

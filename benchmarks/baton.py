@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
@@ -44,6 +45,26 @@ class Baton:
         self._line.send(time.process_time() - self._cpu if answer is None else answer)
 
 
+@dataclass(frozen=True)
+class Played:
+    """A turn that is over.
+
+    Attributes:
+        seconds: From the first rank's start to the last one's end.
+        answers: What the ranks said; CPU seconds, if nothing else was asked for.
+        busy: CPU seconds of the whole machine meanwhile.
+    """
+
+    seconds: float
+    answers: list[float]
+    busy: float
+
+    @property
+    def foreign(self) -> float:
+        """Share of the machine that other programs took meanwhile."""
+        return max(0.0, self.busy - sum(self.answers)) / (self.seconds * (os.cpu_count() or 1))
+
+
 class Players:
     """The gang of one contender, as the one who hands the baton around sees it."""
 
@@ -76,13 +97,13 @@ class Players:
                 )
             self._lines = self._accept(listener)
 
-    def play(self, turn: str = "") -> tuple[float, list[float]]:
-        """Give all ranks the baton; return the seconds until all gave it back, and what they said, by rank."""
-        start = time.perf_counter()
+    def play(self, turn: str = "") -> Played:
+        """Give all ranks the baton, and wait until all gave it back."""
+        busy, start = busy_seconds(), time.perf_counter()
         for line in self._lines:
             line.send(turn)
         answers = [self._receive(line) for line in self._lines]
-        return time.perf_counter() - start, answers
+        return Played(time.perf_counter() - start, answers, busy_seconds() - busy)
 
     def close(self) -> None:
         """End the gang."""
@@ -124,6 +145,16 @@ class Players:
                 process.kill()
             tail = "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:])
             raise RuntimeError(f"{self._contender} died (exit codes {codes}):\n{tail}")
+
+
+def busy_seconds() -> float:
+    """Return the seconds that the processors were busy since the machine started, stolen ones too; 0 if unknown."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
+    except OSError:
+        return 0.0
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _environment(rank: int, port: int) -> dict[str, str]:

@@ -37,9 +37,9 @@ def measure(reviews: Reviews, rounds: int = ROUNDS) -> list[Row]:
             # Each kind is first, second and last equally often.
             at = number % len(TURNS)
             for turn in TURNS[at:] + TURNS[:at]:
-                wall, _ = players.play(turn)
+                played = players.play(turn)
                 if number >= 0:
-                    seconds[turn].append(wall)
+                    seconds[turn].append(played.seconds)
     finally:
         players.close()
     without = seconds["none"]

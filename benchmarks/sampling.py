@@ -105,4 +105,5 @@ def sampler_by_length(work: Work, group: int) -> Sampler[int]:
         return SampledByLength(work, group)
     lengths = work.dataset.lengths.tolist()
     generator = torch.Generator().manual_seed(work.training.seed)
-    return LengthGroupedSampler(group, lengths=lengths, generator=generator)
+    sampler: Sampler[int] = LengthGroupedSampler(group, lengths=lengths, generator=generator)
+    return sampler

@@ -1,5 +1,6 @@
 """Kill, stop and corrupt a training; what continues must be what would have been."""
 
+import json
 import re
 import signal
 import time
@@ -164,6 +165,26 @@ def test_another_run_starts_anew_and_keeps_the_old_checkpoints(tmp_path: Path) -
     assert "continuing" not in second.output()
     archive = tmp_path / "checkpoints" / "job" / "archive" / "run-a"
     assert sorted(p.name for p in archive.glob("step-*")) == old
+    assert (archive / "metrics.jsonl").exists()
+    assert (archive / "samples").is_dir()
+
+
+def test_a_harmed_best_checkpoint_is_said_and_the_last_weights_are_exported(tmp_path: Path) -> None:
+    # A learning rate that changes nothing makes the first evaluation the best one.
+    document = training(
+        tmp_path, optimizer__learningRate=1e-12, output={"export": False, "report": False}, epochs=40
+    )
+    gang = start(tmp_path, document, 2)
+    gang.wait_for_step(20)
+    best = tmp_path / "checkpoints" / "job" / "step-00000006"
+    shard = max(best.glob("*.distcp"), key=lambda path: path.stat().st_size)
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    assert gang.wait() == [0, 0], gang.outputs()
+    assert "the checkpoint of the best step 6 cannot be used" in gang.output()
+    finished = json.loads((gang.status / "finished.json").read_text())
+    assert finished["evaluation"]["step"] == 240
 
 
 def test_resume_auto_continues_a_run_of_another_id(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from torch.distributed.checkpoint import load  # type: ignore[attr-defined]
 
+from ddpk8s_trainer.checkpoint.manifest import InvalidCheckpointError
+from ddpk8s_trainer.checkpoint.verify import check_content, check_structure
 from ddpk8s_trainer.config import TrainerConfig
 from ddpk8s_trainer.export import export_model
 from ddpk8s_trainer.report import write_report
@@ -45,13 +47,21 @@ def finish(run: Run, tokenizer: Any, first_digest: str) -> None:
             "checkpoint": str(run.config.job_directory / f"step-{run.state.step:08d}"),
             "model": str(model_directory) if output.export else None,
             "report": str(report) if report else None,
-            "evaluation": {
-                "metric": run.training.evaluation.metric,
-                "value": None if run.state.best_value is None else abs(run.state.best_value),
-                "step": run.state.best_step,
-            },
+            "evaluation": _figures(run, source),
         },
     )
+
+
+def _figures(run: Run, step: int) -> dict[str, Any]:
+    """Return the evaluation of the weights of `step`, the ones that are exported."""
+    state = run.state
+    value = state.best_value if step == state.best_step else state.last_value
+    # Values are negated where less is better.
+    return {
+        "metric": run.training.evaluation.metric,
+        "value": None if value is None else abs(value),
+        "step": step,
+    }
 
 
 def report_page(config: TrainerConfig) -> Path | None:
@@ -78,10 +88,25 @@ def _export(run: Run, tokenizer: Any, first_digest: str, step: int) -> None:
 def _load_best(run: Run) -> int:
     """Load the weights of the best step's checkpoint; return the step whose weights the model has now."""
     best, path = run.state.best_step, run.checkpoints.best
-    if best is None or path is None or not path.is_dir():
-        run.say(f"the checkpoint of the best step {best} is gone; the weights of the last step are used")
+    assert best is not None
+    problem = run.gang.decide(lambda: _problem(path, best))
+    if problem or path is None:
+        run.say(
+            f"the checkpoint of the best step {best} cannot be used ({problem}): the last weights are exported"
+        )
         return run.state.step
     weights = {"model": run.strategy.module.state_dict()}
     load(weights, checkpoint_id=path, process_group=run.gang.control)
     run.strategy.module.load_state_dict(weights["model"])
     return best
+
+
+def _problem(path: Path | None, step: int) -> str | None:
+    """Return why a checkpoint cannot be used: it was written long ago, and disks forget."""
+    if path is None:
+        return "it is gone"
+    try:
+        check_content(path, check_structure(path, step), 0, 1)
+    except InvalidCheckpointError as error:
+        return str(error)
+    return None

@@ -130,7 +130,7 @@ def _evaluate_if_due(run: Run) -> bool:
     best = result.is_better_than(run.state.best_value, metric)
     if best:
         run.state.best_value, run.state.best_step = result.value(metric), run.state.step
-    run.state.evaluated_step = run.state.step
+    run.state.evaluated_step, run.state.last_value = run.state.step, result.value(metric)
     run.timer.lap("evaluation")
     run.recorder.evaluation(run.state.step, run.epoch(), as_event(result), labels=run.labels, best=best)
     run.recorder.phase("training")

@@ -40,12 +40,13 @@ def resume(run: Run, found: Found | None) -> None:
     else:
         # Another number of ranks: there is no stream to continue, so each rank begins one of its own.
         seed_everything(run.training.seed, 1 + run.gang.rank, found.step)
-        run.say(
-            f"{metadata['worldSize']} processes became {run.gang.world_size}: same batches, new dropout streams"
-        )
+        before = metadata["worldSize"]
+        run.say(f"number of processes: {before} -> {run.gang.world_size}; same batches, new random streams")
     _cut_samples(run, found.step)
-    run.recorder.start(run.total_steps, found.step, rejected)
+    run.recorder.start(run.total_steps, found.step, rejected, epoch=run.epoch())
     run.say(f"continuing from step {found.step} of {run.total_steps} ({found.path})")
+    if found.step >= run.total_steps:
+        run.say(f"nothing is left to train: this training has {run.total_steps} steps in all")
 
 
 def _cut_samples(run: Run, step: int) -> None:

@@ -157,12 +157,17 @@ def _introduce(run: Run) -> None:
     training, samples = run.training, len(run.train_data)
     parameters = sum(p.numel() for p in run.strategy.module.parameters())
     kind = getattr(run.strategy.module.config, "model_type", type(run.strategy.module).__name__)
-    run.say(
-        f"training {kind} ({parameters / 1e6:.1f} M parameters, {training.precision.type}) on {run.gang.world_size} "
-        f"{run.gang.device.type} process{'es' if run.gang.world_size > 1 else ''}: {run.total_steps} steps in global "
-        f"batches of {training.batch.global_batch}, {run.total_steps / run.plan.steps_per_epoch:.3g} epochs of "
-        f"{samples:,} samples"
+    epochs = run.total_steps / run.plan.steps_per_epoch
+    processes = (
+        f"{run.gang.world_size} {run.gang.device.type} process{'es' if run.gang.world_size > 1 else ''}"
     )
+    run.say(
+        f"training {kind} ({parameters / 1e6:.1f} M parameters, {training.precision.type}) on {processes}: "
+        f"{run.total_steps:,} steps in global batches of {training.batch.global_batch}, "
+        f"{epochs:,.6g} epoch{'' if epochs == 1 else 's'} of {samples:,} samples"
+    )
+    if training.compile:
+        run.say("compiling the model: the first steps take minutes")
 
 
 def _check_counts(gang: Gang, train: TokenDataset, training: Training, total: int) -> None:
@@ -188,7 +193,7 @@ def _build_model(training: Training, tokens: Tokens, gang: Gang) -> nn.Module:
         say(gang, f"new random weights, to be learned: {', '.join(loaded.fresh)}")
     if training.gradient_checkpointing:
         # The reentrant kind breaks with DDP where parameters stay unused.
-        enable: Any = module.gradient_checkpointing_enable
+        enable: Any = module.activation_checkpointing_enable
         enable({"use_reentrant": False})
     module.train()
     return module.to(gang.device)

@@ -14,6 +14,7 @@ class TrainState:
         skipped_in_a_row: The last of those, without a good step between.
         best_value: Best value of the evaluation metric so far, more is better; None before the first evaluation.
         best_step: Step of that evaluation.
+        last_value: Value of the last evaluation's metric, likewise.
         evaluated_step: Step of the last evaluation.
         saved_step: Step of the last checkpoint asked for.
     """
@@ -23,6 +24,7 @@ class TrainState:
     skipped_in_a_row: int = 0
     best_value: float | None = None
     best_step: int | None = None
+    last_value: float | None = None
     evaluated_step: int | None = None
     saved_step: int | None = None
 

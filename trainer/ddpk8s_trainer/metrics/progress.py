@@ -100,9 +100,9 @@ class ProgressLine:
             "phase": "loading",
         }
 
-    def start(self, step: int, total: int) -> None:
+    def start(self, step: int, total: int, epoch: float = 0.0) -> None:
         """Say where the attempt begins."""
-        self._line.update(step=step, total=total)
+        self._line.update(step=step, total=total, epoch=round(epoch, 4))
         self.remaining.begin(step)
 
     def phase(self, phase: Phase) -> None:

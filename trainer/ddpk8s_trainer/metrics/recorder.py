@@ -25,7 +25,11 @@ class Recorder:
         self.timer = NoTimer()
 
     def start(
-        self, total_steps: int, resumed_step: int | None, rejected: Sequence[Mapping[str, str]] = ()
+        self,
+        total_steps: int,
+        resumed_step: int | None,
+        rejected: Sequence[Mapping[str, str]] = (),
+        epoch: float = 0.0,
     ) -> None:
         """Begin the attempt: cut what a restart gave up and open the files.
 
@@ -33,6 +37,7 @@ class Recorder:
             total_steps: Optimizer steps of the whole training.
             resumed_step: Step of the checkpoint that was loaded; None starts from nothing.
             rejected: Checkpoints that could not be used, as `{"path": ..., "reason": ...}`.
+            epoch: Passes over the data before `resumed_step`, with fraction.
         """
 
     def phase(self, phase: Phase) -> None:
@@ -95,7 +100,11 @@ class MainRecorder(Recorder):
 
     @override
     def start(
-        self, total_steps: int, resumed_step: int | None, rejected: Sequence[Mapping[str, str]] = ()
+        self,
+        total_steps: int,
+        resumed_step: int | None,
+        rejected: Sequence[Mapping[str, str]] = (),
+        epoch: float = 0.0,
     ) -> None:
         previous = read_attempts(self._attempts.path)
         if previous and resumed_step is None and previous[-1].start.get("runId") != self.facts.run_id:
@@ -115,7 +124,7 @@ class MainRecorder(Recorder):
             lastStep=cut.last_step,
             lastTime=cut.last_time,
         )
-        self._progress.start(resumed_step or 0, total_steps)
+        self._progress.start(resumed_step or 0, total_steps, epoch)
         self.timer.take()
 
     @override
@@ -221,10 +230,10 @@ class MainRecorder(Recorder):
         )
 
     def _archive(self, run_id: str) -> None:
-        """Move an earlier run's metrics to where its checkpoints go, instead of cutting them away."""
+        """Move what an earlier run left to where its checkpoints go, instead of writing over it."""
         # Named as the directory of that run's checkpoints.
         target = self.facts.directory / "archive" / (re.sub(r"[^\w.-]", "_", run_id).lstrip(".") or "unknown")
-        for name in ("metrics.jsonl", "tensorboard", "samples"):
+        for name in ("metrics.jsonl", "tensorboard", "samples", "model", "report.html", "training.json"):
             source = self.facts.directory / name
             if source.exists() and not (target / name).exists():
                 target.mkdir(parents=True, exist_ok=True)
