@@ -1,7 +1,7 @@
 """Every error a user can meet, with the exit code it ends the command with.
 
 DdpError (1)          something went wrong that is not the user's file
-└── SpecError (2)     a mistake in the job file or on the command line
+└── SpecError (2)     a mistake in the job file or on the command line, or a run that may not start as it is
     └── SpecErrors    all mistakes of one job file
 """
 

@@ -114,6 +114,20 @@ def test_a_typed_mistake_ends_with_78_and_is_said_once_when_all_ranks_make_it(jo
     assert not (job.state / "attempt-1").exists(), "a mistake is never retried"
 
 
+def test_a_script_that_misses_a_module_on_all_ranks_is_a_mistake_and_never_retried(job: Job) -> None:
+    job.document["maxRestarts"] = 5
+    job.script("""
+        touch(f"here-{RANK}")
+        wait_for("here-0"); wait_for("here-1")
+        import a_module_that_nobody_has
+    """)
+    ended = job.run()
+    assert ended.code == 78, ended.err
+    assert "error: ModuleNotFoundError: No module named 'a_module_that_nobody_has'" in ended.err
+    assert "import a_module_that_nobody_has" in ended.err, "the last lines are shown"
+    assert not (job.state / "attempt-1").exists()
+
+
 def test_an_agreed_stop_of_the_workers_gives_143_when_nobody_asked_the_agent(job: Job) -> None:
     job.document["maxRestarts"] = 5
     job.script("""

@@ -95,7 +95,10 @@ def test_everything_ends_without_saving_when_sigquit_says_at_once(job: Job) -> N
     agent.terminate()
     job.wait("asked-0", "asked-1")
     agent.send_signal(signal.SIGQUIT)
-    assert job.end(agent).code == 143
+    ended = job.end(agent)
+    assert ended.code == 143
+    assert "asked to stop at once" in ended.err
+    assert "time for stopping" not in ended.err
     assert job.processes() == []
     assert not (job.directory / "saved-0").exists()
 

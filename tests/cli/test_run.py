@@ -69,7 +69,7 @@ def test_a_second_run_is_refused_and_a_killed_one_saves_and_is_continued(user: U
     user.sees("ready-0-0", "ready-1-0")
     run_id = user.record()["runId"]
     code, _, err = user.runs_to_the_end()
-    assert code == 1
+    assert code == 2
     assert f"mine is running already in this directory: pid {first.pid}, since" in err
     assert run_id in err
     assert user.record()["runId"] == run_id
@@ -100,7 +100,8 @@ def test_ctrl_c_in_a_terminal_saves_and_says_how_to_go_on(user: User) -> None:
         until(lambda: screen.read() and run.poll() is not None, "the end")
         assert run.returncode == 143
     text = screen.text
-    assert "stopping: saving a checkpoint; Ctrl-C again stops at once" in text
+    assert "stopping your script; Ctrl-C again kills it" in text
+    assert "checkpoint" not in text, "nobody knows what a script of the user's saves"
     assert "mine stopped; run the same command again" in text
     assert "Traceback" not in text
     user.sees("saved-0-0", "saved-1-0")
@@ -117,13 +118,22 @@ def test_a_second_ctrl_c_stops_at_once(user: User) -> None:
     run.send_signal(signal.SIGINT)
     _, err = run.communicate(timeout=PATIENCE)
     assert run.returncode == 143
-    assert "stopping at once" in err
+    assert "killing your script" in err
+    assert "asked to stop at once, killing all processes" in err
+    assert "time for stopping" not in err
+    assert "is saved" not in err
 
 
 @pytest.mark.gang
 def test_a_failure_ends_with_the_paragraph_that_helps(user: User) -> None:
     user.writes(
-        "import os\nif os.environ['RANK'] == '1': raise ValueError('boom')\nimport time; time.sleep(600)"
+        """
+        import os, time
+        print("chatter", flush=True)
+        if os.environ["RANK"] == "1":
+            raise ValueError("boom")
+        time.sleep(600)
+        """
     )
     code, out, err = user.runs_to_the_end("jobs/job.yaml", "--quiet")
     assert code == 1
@@ -134,6 +144,7 @@ def test_a_failure_ends_with_the_paragraph_that_helps(user: User) -> None:
     assert last[1] == f"  logs: .ddpk8s/runs/mine/{user.record()['runId']}/attempt-0"
     assert last[2] == "  next: mend the cause, then run the same command again"
     assert "spec.storage" not in err, "quiet"
+    assert "[rank" not in err, "quiet: the agent shows the last lines of who failed"
 
 
 def test_a_mistake_in_the_file_is_2_and_nothing_is_made(user: User) -> None:
@@ -145,12 +156,15 @@ def test_a_mistake_in_the_file_is_2_and_nothing_is_made(user: User) -> None:
 
 
 def test_missing_data_is_78_and_names_the_directory_that_stands_for_the_volume(user: User) -> None:
-    training = {"model": {"path": "bert-base-chinese"}, "data": {"train": "/data/train.jsonl"}, "maxSteps": 2}
-    user.writes("", entrypoint=None, training=training)
+    data = {"train": "/data/train.jsonl", "labelColumn": "stars"}
+    training = {"model": {"path": "bert-base-chinese"}, "data": data, "maxSteps": 2}
+    user.writes("", entrypoint=None, training=training, failurePolicy={"maxRestarts": 1})
     code, _, err = user.runs_to_the_end()
     assert code == 78
     assert f"spec.training.data.train: cannot read {user.shared}/train.jsonl: no such file" in err
-    assert "hint: .ddpk8s/volumes/data stands for /data (spec.storage[data]) on this machine" in err
+    assert "hint: .ddpk8s/volumes/data stands for /data (spec.storage[data]) on this machine; put" in err
+    assert 'put train.jsonl there: one JSON object a line, {"text": ..., "stars": ...}' in err
+    assert "warning" not in err, "where a pod finds its checkpoints again is of no concern here"
     assert err.splitlines()[-1] == "  next: correct it, then run the same command again"
     assert user.record()["state"] == "mistake"
 

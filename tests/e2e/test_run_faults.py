@@ -39,9 +39,9 @@ def write_job(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
+def start(folder: Path, *more: str) -> "subprocess.Popen[str]":
     """Start `ddpk8s run` in a session of its own, so that a test may kill all of it."""
-    command = [Path(sys.executable).with_name("ddpk8s"), "run", "job.yaml"]
+    command = [Path(sys.executable).with_name("ddpk8s"), "run", "job.yaml", *more]
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -161,6 +161,31 @@ def test_sigterm_to_run_saves_and_the_next_run_continues_from_that_step(
     assert code == 143, output
     stopped = max(losses(tmp_path))
     assert (tmp_path / "checkpoints" / "job" / f"step-{stopped:08d}" / "manifest.json").exists()
+    code, output = finish(start(tmp_path))
+    assert code == 0, output
+    assert f"continuing from step {stopped} of {STEPS}" in output
+    assert losses(tmp_path) == undisturbed
+
+
+def test_a_typing_error_between_two_runs_costs_nothing(tmp_path: Path, undisturbed: dict[int, float]) -> None:
+    write_job(tmp_path)
+    process = start(tmp_path)
+    wait_for_step(tmp_path, 5)
+    process.send_signal(signal.SIGTERM)
+    code, output = finish(process)
+    assert code == 143, output
+    stopped = max(losses(tmp_path))
+    typo = ("--set", "spec.training.data.labelColumn=lable")
+
+    code, output = finish(start(tmp_path, *typo))
+    assert code == 2, output
+    assert "spec.training.data.labelColumn: label -> lable" in output
+    assert f"from step {stopped}" in output
+    assert "starting" not in output
+
+    code, output = finish(start(tmp_path, *typo, "--fresh"))
+    assert code == 78, output
+
     code, output = finish(start(tmp_path))
     assert code == 0, output
     assert f"continuing from step {stopped} of {STEPS}" in output

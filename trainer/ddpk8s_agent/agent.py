@@ -66,7 +66,7 @@ class Agent:
         while not self.stop.wait(pause):
             evidence = Attempt(self.plan, number, self.stop, self.console, self.keep_fds).run()
             report.attempt = number
-            verdict = judge(evidence)
+            verdict = judge(evidence, first=not budget.charged)
             decision = self._decide(verdict, evidence, budget)
             if not decision.restart:
                 report.end(verdict, evidence, decision)

@@ -87,6 +87,7 @@ class Attempt:
         self.status_directory.mkdir(parents=True)
         progress = Progress(self.number, self.plan.progress_regex)
         logs = WorkerLogs(self.directory, self.plan.ranks, self.console, progress)
+        began = time.monotonic()
         launcher = self._start(logs.torchrun_directory)
         try:
             while launcher.poll() is None:
@@ -100,7 +101,7 @@ class Attempt:
         logs.finish()
         if left:
             raise UnkillableError(left)
-        return self._collect(launcher.returncode, logs, progress)
+        return self._collect(launcher.returncode, logs, progress, time.monotonic() - began)
 
     def _start(self, torchrun_directory: Path) -> subprocess.Popen[bytes]:
         port = self.plan.master_port or free_port()
@@ -130,7 +131,8 @@ class Attempt:
         if self.stop.overdue(shutdown_seconds(self.plan)):
             if not self._killed:
                 self._killed = True
-                self.console.say("time for stopping is over, killing all processes")
+                why = "asked to stop at once" if self.stop.at_once else "time for stopping is over"
+                self.console.say(f"{why}, killing all processes")
             send((process.pid for process in descendants(os.getpid(), snapshot())), SIGKILL)
             return
         if len(self._signalled) == self.plan.nproc_per_node:
@@ -148,7 +150,7 @@ class Attempt:
             polite = min(polite, self.stop.since + shutdown_seconds(self.plan) - time.monotonic())
         return end_descendants(polite)
 
-    def _collect(self, code: int, logs: WorkerLogs, progress: Progress) -> Evidence:
+    def _collect(self, code: int, logs: WorkerLogs, progress: Progress, seconds: float) -> Evidence:
         result = read_json(self._result_path)
         return Evidence(
             launcher=result.get("outcome", "died"),
@@ -158,6 +160,7 @@ class Attempt:
             ends=read_ends(result, self.status_directory, logs.last_words),
             stop_requested=self.stop.requested,
             step=progress.step,
+            seconds=seconds,
             finished=read_json(self.status_directory / "finished.json"),
             stopped=read_json(self.status_directory / "stopped.json"),
         )

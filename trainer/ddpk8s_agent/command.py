@@ -37,9 +37,10 @@ def worker_environment(plan: Plan, attempt: int, status_directory: Path) -> dict
     environment["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or str(_threads(plan.nproc_per_node))
     environment.setdefault("PYTHONFAULTHANDLER", "1")  # a segmentation fault then leaves a stack in the log
     if plan.command.module:
-        environment["PYTHONSAFEPATH"] = (
-            "1"  # a random.py in the current directory is not the standard library's
-        )
+        # A random.py in the current directory is not the standard library's.
+        environment["PYTHONSAFEPATH"] = "1"
+        # Huge pages for what torch allocates and frees in each step on a CPU: a tenth of the time (glibc >= 2.35).
+        environment.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     environment.update(plan.env)
     environment.update(
         DDPK8S_JOB=plan.job,

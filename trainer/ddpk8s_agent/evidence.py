@@ -47,6 +47,7 @@ class Evidence:
         ends: Ranks that did not leave with 0, in the order in which torchrun saw them.
         stop_requested: Whether we were asked to stop.
         step: Newest step seen, if any.
+        seconds: How long it took.
         finished: What the trainer says of its result, if it finished.
         stopped: What the trainer says of its stop, if it saved.
     """
@@ -58,6 +59,7 @@ class Evidence:
     launcher_message: str = ""
     stop_requested: bool = False
     step: int | None = None
+    seconds: float = 0.0
     finished: dict[str, Any] = field(default_factory=dict)
     stopped: dict[str, Any] = field(default_factory=dict)
 

@@ -16,10 +16,17 @@ from enum import IntEnum
 
 from ddpk8s_agent import exitcodes
 from ddpk8s_agent.evidence import Evidence, RankEnd
+from ddpk8s_agent.lastwords import TRACEBACK, cause_text, own_words
 from ddpk8s_agent.patterns import CUT_OFF, PORT_TAKEN, WAITED
 
-_TRACEBACK = "Traceback (most recent call last):"
-_CHAINS = ("The above exception was the direct cause", "During handling of the above exception")
+_REPEATS_AT_ONCE = frozenset(
+    (
+        *("ModuleNotFoundError", "ImportError", "SyntaxError", "IndentationError", "TabError"),
+        "FileNotFoundError",
+    )
+)
+_START_SECONDS = 120.0
+"""Before that a script whose steps cannot be seen counts as still starting."""
 _SIGNAL_HINTS: dict[int, str] = {
     signal.SIGKILL: "not by this agent; the kernel does that when memory runs out",
     signal.SIGTERM: "not by this agent; somebody else asked this one process to stop",
@@ -72,8 +79,8 @@ class Verdict:
     repeats: bool = False
 
 
-def judge(evidence: Evidence) -> Verdict:
-    """Return what the attempt came to."""
+def judge(evidence: Evidence, *, first: bool = False) -> Verdict:
+    """Return what the attempt came to; `first` says that no attempt failed before it."""
     if evidence.launcher == "finished":
         return Verdict(Kind.TRAINED, "Finished", "training finished", exit_code=0)
     if evidence.stop_requested:
@@ -87,6 +94,8 @@ def judge(evidence: Evidence) -> Verdict:
         return _stopped(evidence)
     if not evidence.ends:
         return _launcher_failed(evidence)
+    if first and _fails_at_its_start(evidence):
+        return _broken_script(evidence)
     return _failed(evidence, classes)
 
 
@@ -94,9 +103,9 @@ def classify(end: RankEnd) -> Class:
     """Return the class of one rank that did not leave with 0."""
     if end.exit_code == exitcodes.MISTAKE:
         return Class.MISTAKE
-    text = _cause_text(end)
+    text = cause_text(end)
     # Who raised an error may still have been on its way out when torchrun closed it after another one.
-    if end.closed and not (_TRACEBACK in text or end.error or end.exception):
+    if end.closed and not (TRACEBACK in text or end.error or end.exception):
         return Class.ENDED
     # Text before signal: a watchdog ends its process by SIGABRT. From outside come SIGKILL and SIGTERM only.
     if end.closed or end.exit_code > 0 or end.exit_code == -signal.SIGABRT:
@@ -107,26 +116,19 @@ def classify(end: RankEnd) -> Class:
     return Class.OWN
 
 
-def final_exception(lines: tuple[str, ...]) -> str | None:
-    """Return `Type: message` of the last traceback in a log, or None."""
-    for start in range(len(lines) - 1, -1, -1):
-        if _TRACEBACK in lines[start]:
-            indent = lines[start].index(_TRACEBACK)
-            after = (line[indent:] for line in lines[start + 1 :])
-            return next((line.strip() for line in after if line and not line[0].isspace()), None)
-    return None
-
-
 def _stopped(evidence: Evidence) -> Verdict:
-    step = evidence.stopped.get("step")
-    saved = f", the state of step {step} is saved" if step is not None else ""
+    saved = ""
+    if evidence.stopped.get("checkpoint"):  # without one, the trainer stopped but did not save
+        saved = f", the state of step {evidence.stopped.get('step')} is saved"
     return Verdict(Kind.STOPPED, "Stopped", f"stopped as asked{saved}", exit_code=exitcodes.STOPPED)
 
 
 def _mistake(mistakes: list[RankEnd]) -> Verdict:
     end = next((end for end in mistakes if end.error), mistakes[0])
     error = end.error or {}
-    message = error.get("message") or _detail(end) or f"rank {end.rank} left with exit code 78 without a word"
+    last = end.log[-1].strip() if end.log else None  # who leaves with 78 says why
+    message = error.get("message") or own_words(end) or last
+    message = message or f"rank {end.rank} left with exit code 78 without a word"
     return Verdict(
         Kind.MISTAKE,
         str(error.get("reason") or "Mistake"),
@@ -135,6 +137,29 @@ def _mistake(mistakes: list[RankEnd]) -> Verdict:
         rank=end.rank,
         exit_code=end.exit_code,
         log=() if end.error else end.log,
+    )
+
+
+def _fails_at_its_start(evidence: Evidence) -> bool:
+    """Return whether a script of the user's fails on all ranks before it did anything, as it would again."""
+    if evidence.step or evidence.seconds > _START_SECONDS or len(evidence.ends) < len(evidence.ranks):
+        return False
+    return all(
+        end.error is None and (own_words(end) or "").partition(":")[0] in _REPEATS_AT_ONCE
+        for end in evidence.ends
+    )
+
+
+def _broken_script(evidence: Evidence) -> Verdict:
+    end = evidence.ends[0]
+    return Verdict(
+        Kind.MISTAKE,
+        "ScriptMistake",
+        f"{own_words(end)}, on {'all ranks' if len(evidence.ranks) > 1 else f'rank {end.rank}'} as the script starts",
+        hint="correct the script, or what it needs in the image or the volumes",
+        rank=end.rank,
+        exit_code=end.exit_code,
+        log=end.log,
     )
 
 
@@ -182,44 +207,26 @@ def _failed(evidence: Evidence, classes: dict[int, Class]) -> Verdict:
 
 def _describe(end: RankEnd) -> str:
     who = f"rank {end.rank} (pid {end.pid})"
-    detail = _detail(end)
+    detail = own_words(end)
     if end.exit_code < 0:
         why = detail if end.closed else _SIGNAL_HINTS.get(-end.exit_code, detail)
         return f"{who} was killed by {_signal_name(-end.exit_code)}" + (f" ({why})" if why else "")
     return f"{who} failed with exit code {end.exit_code}" + (f": {detail}" if detail else "")
 
 
-def _detail(end: RankEnd) -> str | None:
-    """Return the error of a rank in its own words."""
-    if end.error:
-        return f"{end.error.get('reason')}: {end.error.get('message')}"
-    exception = end.exception or final_exception(end.log)
-    return exception or (end.log[-1].strip() if end.log else None)
-
-
 def _also(cause: RankEnd, evidence: Evidence) -> str:
     """Say on how many ranks the same exception was raised, if on half of them or more."""
-    kind = (_detail(cause) or "").partition(":")[0]
+    kind = (own_words(cause) or "").partition(":")[0]
     same = [
-        end for end in evidence.ends if cause.exit_code > 0 and (_detail(end) or "").partition(":")[0] == kind
+        end
+        for end in evidence.ends
+        if cause.exit_code > 0
+        and end.exit_code == cause.exit_code
+        and (own_words(end) or "").partition(":")[0] == kind
     ]
     if len(same) < 2 or 2 * len(same) < len(evidence.ranks):
         return ""
     return f" (the same on {len(same)} of {len(evidence.ranks)} ranks)"
-
-
-def _cause_text(end: RankEnd) -> str:
-    """Return the words that tell the cause: the last traceback with its causes, else the last lines."""
-    parts = [str(part) for part in (end.exception, end.traceback, (end.error or {}).get("message")) if part]
-    if parts:
-        return "\n".join(parts)
-    starts = [number for number, line in enumerate(end.log) if _TRACEBACK in line]
-    if not starts:
-        return "\n".join(end.log)
-    start = starts.pop()
-    while starts and any(chain in line for line in end.log[starts[-1] : start] for chain in _CHAINS):
-        start = starts.pop()
-    return "\n".join(end.log[start:])
 
 
 def _signal_name(number: int) -> str:

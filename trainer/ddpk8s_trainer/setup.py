@@ -24,6 +24,7 @@ from ddpk8s_trainer.errors import ConfigurationMistake, Stopped
 from ddpk8s_trainer.export import parameters_digest
 from ddpk8s_trainer.metrics import Recorder
 from ddpk8s_trainer.model import check_length, load_model
+from ddpk8s_trainer.model.dropout import use_lean_dropout
 from ddpk8s_trainer.optim import warmup_steps
 from ddpk8s_trainer.resume import resume
 from ddpk8s_trainer.run import Run, say
@@ -195,6 +196,8 @@ def _build_model(training: Training, tokens: Tokens, gang: Gang) -> nn.Module:
         # The reentrant kind breaks with DDP where parameters stay unused.
         enable: Any = module.activation_checkpointing_enable
         enable({"use_reentrant": False})
+    if gang.device.type == "cpu" and not training.compile:
+        use_lean_dropout(module)
     module.train()
     return module.to(gang.device)
 

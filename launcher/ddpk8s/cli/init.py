@@ -42,6 +42,11 @@ def init(
     if template is Template.own_script and not script.exists():
         _write(script, read_template("train.py.txt"), force=False)
         warn(f"wrote {script}")
+    if template is Template.reviews:
+        warn(
+            "data for `ddpk8s run`: put train.jsonl and validation.jsonl into .ddpk8s/volumes/data/reviews, "
+            'one JSON object a line, {"text": ..., "label": ...}'
+        )
     warn(f"next: ddpk8s validate {file}")
 
 

@@ -33,6 +33,23 @@ SetOption = Annotated[
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Form of the output")]
 
 
+DEFAULT_FILE = Path("job.yaml")
+"""What `ddpk8s init` writes; `run` and `validate` take it if no file is given."""
+
+
+def default_file(usage: str, *, quiet: bool = False) -> str:
+    """Return `job.yaml` and say so, for a verb that was given no file.
+
+    Raises:
+        BadParameter: it is not there; `usage` says what to write.
+    """
+    if not DEFAULT_FILE.is_file():
+        raise typer.BadParameter(f"give {usage}", param_hint="FILE")
+    if not quiet:
+        warn(f"no file given: taking {DEFAULT_FILE}")
+    return str(DEFAULT_FILE)
+
+
 def warn(message: object) -> None:
     """Print a warning or a message for people on stderr."""
     sys.stderr.write(f"{message}\n")

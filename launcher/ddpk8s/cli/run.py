@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from ddpk8s.cli.options import SetOption, warn
+from ddpk8s.cli.options import SetOption, default_file, warn
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the verb
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Job file; `-` reads standard input")
+        str | None,
+        typer.Argument(metavar="FILE", help="Job file; `-` reads standard input; by default job.yaml"),
     ] = None,
     file_option: Annotated[
         str | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")
@@ -29,24 +30,32 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the verb
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run before, even if the job has changed since")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Show only the job's own output, errors and the result")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Show only errors and the result")] = False,
 ) -> None:
     """Train on this machine, as a pod would: the same file, agent and trainer, one node.
 
     Volumes are directories below .ddpk8s/volumes. A run that did not finish continues from its newest
-    checkpoint; Ctrl-C saves one first. Exit code 0: trained. 1: failed. 2: invalid job file. 78: a mistake in
-    data or code. 143: stopped.
+    checkpoint; Ctrl-C saves one first.
+
+    Exit code 0: trained. 1: training failed and its restarts are spent. 2: the job file or the command line is
+    wrong, or the job is running already. 78: a mistake in data, model, code or settings that only the run could
+    find. 143: stopped. 70: a bug of ours.
     """
     from ddpk8s.local.run import LocalRun, Options
     from ddpk8s.spec.load import load_job
+    from ddpk8s.spec.problems import LocatedProblem
 
-    name = file or file_option
-    if name is None or (file and file_option):
-        raise typer.BadParameter("give one job file, as in `ddpk8s run job.yaml`", param_hint="FILE")
+    usage = "one job file, as in `ddpk8s run job.yaml`"
+    if file and file_option:
+        raise typer.BadParameter(f"give {usage}", param_hint="FILE")
     if fresh and resume:
         raise typer.BadParameter("--fresh and --resume exclude each other")
-    job = load_job(name, sets, warn=warn)
+    name = file or file_option or default_file(usage, quiet=quiet)
+
+    def tell(problem: LocatedProblem) -> None:
+        if not (quiet or problem.problem.pods_only):
+            warn(problem)
+
+    job = load_job(name, sets, warn=tell)
     base = Path() if name == "-" else Path(name).parent
     raise typer.Exit(LocalRun(job, base, Options(nproc, fresh, resume, quiet)).run())

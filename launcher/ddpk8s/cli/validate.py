@@ -6,12 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ddpk8s.cli.options import Output, OutputOption, SetOption, emit, warn
+from ddpk8s.cli.options import Output, OutputOption, SetOption, default_file, emit, warn
 
 
 def validate(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE...", help="Job files; `-` reads standard input")
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Job files; `-` reads standard input; by default job.yaml"),
     ] = None,
     file: Annotated[
         list[str] | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")
@@ -24,8 +25,7 @@ def validate(
     Exit code 0: all are valid (warnings on stderr). 2: mistakes, each with file, line, column and a hint.
     """
     names = [*(files or ()), *(file or ())]
-    if not names:
-        raise typer.BadParameter("give a job file, as in `ddpk8s validate job.yaml`", param_hint="FILE")
+    names = names or [default_file("a job file, as in `ddpk8s validate job.yaml`")]
     verdicts = [_judge(name, sets) for name in names]
     if output is Output.json:
         emit(json.dumps([report for report, _ in verdicts], indent=2, ensure_ascii=False))

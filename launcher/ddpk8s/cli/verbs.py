@@ -1,7 +1,7 @@
 """The list of verbs, and a command group that imports a verb's module only when that verb is used."""
 
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -43,10 +43,20 @@ def make_command() -> Any:
     app = _new_app(cls=VerbGroup, no_args_is_help=True)
 
     @app.callback()
-    def ddpk8s() -> None:
+    def ddpk8s(
+        _version: Annotated[
+            bool, typer.Option("--version", help="Print the version", is_eager=True, callback=_print_version)
+        ] = False,
+    ) -> None:
         """Train with PyTorch: one file, from two processes on a laptop to a GPU cluster."""
 
     return get_command(app)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        import_module("ddpk8s.cli.version").version()
+        raise typer.Exit
 
 
 def _new_app(**settings: Any) -> typer.Typer:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import IO, Literal
 
 PROGRESS_PREFIX = "ddpk8s-progress: "
+AGENT_PREFIX = "ddpk8s-agent: "
 STOPPED = 143
 _POLL_SECONDS = 0.2
 _KILL_SECONDS = 15.0
@@ -28,8 +29,10 @@ class Stopper:
     even that brings nothing, the agent is killed, and its torchrun and workers see to their own end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, saves: bool) -> None:
+        """Listen to nothing yet; `saves` says whether the workers are ours, and known to save their state."""
         self.asked = 0
+        self._saves = saves
         self._told = 0
         self._pid: int | None = None
         self._since = 0.0
@@ -51,9 +54,10 @@ class Stopper:
         if self.asked == self._told:
             return None
         self._told = self.asked
-        if self.asked == 1:
-            return "stopping: saving a checkpoint; Ctrl-C again stops at once"
-        return "stopping at once, nothing more is saved"
+        if self._saves:
+            first = "stopping: saving a checkpoint; Ctrl-C again stops at once"
+            return first if self.asked == 1 else "stopping at once, nothing more is saved"
+        return "stopping your script; Ctrl-C again kills it" if self.asked == 1 else "killing your script"
 
     def kill_if_deaf(self) -> None:
         """Kill the agent if it does not stop at once, as asked."""

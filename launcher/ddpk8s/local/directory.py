@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ddpk8s.errors import DdpError
+from ddpk8s.errors import DdpError, SpecError
 
 BASE = Path(".ddpk8s")
 
@@ -47,7 +47,7 @@ class RunDirectory:
         The file descriptor is handed to agent and torchrun, so the lock outlives us if they do.
 
         Raises:
-            DdpError: the job is running already.
+            SpecError: the job is running already.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self.lock_fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -92,14 +92,14 @@ def _parse(data: bytes) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _running(job: str, note: Mapping[str, Any]) -> DdpError:
+def _running(job: str, note: Mapping[str, Any]) -> SpecError:
     pid, run_id, since = (note.get(key, "unknown") for key in ("pid", "runId", "since"))
     if isinstance(pid, int) and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
-        return DdpError(
+        return SpecError(
             f"{job} is still stopping: `ddpk8s run` (pid {pid}) is gone, its processes save and end",
             "try again in a moment",
         )
-    return DdpError(
+    return SpecError(
         f"{job} is running already in this directory: pid {pid}, since {since}, run {run_id}",
         "stop it by Ctrl-C there, or give this one another metadata.name",
     )

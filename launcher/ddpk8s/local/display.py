@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from ddpk8s.local.agent import PROGRESS_PREFIX, Stream
+from ddpk8s.local.agent import AGENT_PREFIX, PROGRESS_PREFIX, Stream
 from ddpk8s.local.texts import evaluation_line, progress_line
 
 
@@ -29,7 +29,9 @@ class Display:
         """Show a line of the agent's output."""
         progress = _parse(line) if stream == "stdout" else None
         if progress is None:
-            self.write(stream, line)
+            # Quiet, errors only: the agent tells them, with the last lines of whoever failed.
+            if not self._quiet or (stream == "stderr" and line.startswith(AGENT_PREFIX)):
+                self.write(stream, line)
             return
         self.progress = progress
         self._evaluation(progress.get("evaluation"))

@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ddpk8s.errors import DdpError
+from ddpk8s.errors import DdpError, SpecError
 from ddpk8s.spec.job import TrainingJob
 
 _SECTIONS = ("training", "entrypoint")
+_HARMLESS = frozenset(
+    f"spec.training.{name}"
+    for name in (
+        *("checkpoint", "metrics", "output", "resume", "data.cacheDirectory", "evaluation", "nonFinite"),
+        *("epochs", "maxSteps"),
+    )
+)
+"""What may change while a training goes on: the steps to come are computed as before. The trainer tells it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ def newest_with_steps(record: Mapping[str, Any]) -> Mapping[str, Any]:
     correcting it leads back to the run before.
     """
     before = record.get("before")
-    ended_early = record.get("step") is None and record.get("state") not in ("running", "finished")
+    ended_early = not record.get("step") and record.get("state") not in ("running", "finished")
     return before if before and ended_early else record
 
 
@@ -56,6 +64,7 @@ def choose_run(
 
     Raises:
         DdpError: `resume`, but nothing was before.
+        SpecError: the run before learned something, and the job is another one since: the user must choose.
     """
     run_id = record.get("runId")
     if not run_id:
@@ -67,23 +76,46 @@ def choose_run(
     if fresh:
         return Identity(new_id, continued=False, lines=(f"new run {new_id}, as asked",))
     if record.get("state") == "finished":
-        return Identity(new_id, continued=False)
+        return Identity(new_id, continued=False, lines=(_after_finished(record, job, new_id),))
     changes = differences(record.get("learned") or {}, learned(job))
     if not changes:
         return Identity(run_id, continued=True, lines=(f"continuing run {run_id}, which {_how(record)}",))
-    if record.get("step") is None and record.get("state") != "running":
+    if record.get("step"):
+        raise _must_choose(record, job, changes)
+    if record.get("state") != "running":
         return Identity(new_id, continued=False)  # it ended by itself with nothing learned
-    lines = (
-        f"run {run_id} {_how(record)}, but the job has changed since:",
-        *(f"  {change}" for change in changes),
-        f"so this is a new run, {new_id}; to go on with the old one, say --resume",
-    )
+    lines = (f"run {run_id} {_how(record)}, and the job has changed since: this is a new run, {new_id}",)
     return Identity(new_id, continued=False, lines=lines)
 
 
+def _must_choose(record: Mapping[str, Any], job: TrainingJob, changes: list[str]) -> SpecError:
+    run_id, step = record["runId"], record["step"]
+    moved = " (checkpoints of the old run are moved to archive/, never deleted)" if job.spec.training else ""
+    return SpecError(
+        "\n".join(
+            (
+                f"run {run_id} {_how(record)}, but the job has changed since:",
+                *(f"  {change}" for change in changes),
+            )
+        ),
+        f"`--resume` goes on with run {run_id} from step {step} with the settings as they are now, "
+        f"`--fresh` starts anew{moved}",
+    )
+
+
+def _after_finished(record: Mapping[str, Any], job: TrainingJob, new_id: str) -> str:
+    run_id = record["runId"]
+    at = f" at step {record['step']}" if record.get("step") else ""
+    moved = f"; its model, report, metrics and checkpoints are moved to archive/{run_id}/"
+    return f"run {run_id} finished{at}: this is a new run, {new_id}" + (moved if job.spec.training else "")
+
+
 def differences(old: Any, new: Any, path: str = "spec") -> list[str]:
-    """Return what differs between two documents, a line each: `spec.training.epochs: 3 -> 4`."""
-    if old == new:
+    """Return what differs between two documents, a line each: `spec.training.seed: 3 -> 4`.
+
+    What may change while a training goes on is left out.
+    """
+    if old == new or path in _HARMLESS:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
@@ -98,6 +130,6 @@ def _show(value: Any) -> str:
 
 
 def _how(record: Mapping[str, Any]) -> str:
-    step = f" at step {record['step']}" if record.get("step") is not None else ""
+    step = f" at step {record['step']}" if record.get("step") else ""
     ends = {"stopped": "was stopped", "failed": "failed", "mistake": "ended by a mistake"}
     return ends.get(str(record.get("state")), "was killed") + step

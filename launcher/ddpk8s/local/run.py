@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ class Options:
         nproc: Processes; None takes what job and machine have.
         fresh: A new run, whatever was before.
         resume: The run before goes on, whatever changed.
-        quiet: Only the job's own output, errors and the summary.
+        quiet: Only errors and the summary.
     """
 
     nproc: int | None = None
@@ -62,7 +63,7 @@ class LocalRun:
         Raises:
             DdpError: the job is running already, or the directory cannot be used.
         """
-        stopper = Stopper()
+        stopper = Stopper(saves=self.job.spec.training is not None)
         stopper.install()
         try:
             make_base(Path.cwd() / BASE)
@@ -84,18 +85,25 @@ class LocalRun:
 
     def _identify(self) -> Identity:
         """Return which run this is, and note it where the next one looks."""
-        before = self.directory.read_record()
-        if before.get("runId") and before.get("step") is None:  # killed, it could not write it down
-            before["step"] = newest_step(self.job_directory, before["runId"])
-        before = dict(newest_with_steps(before))
+        before = self._with_step(self.directory.read_record())
+        older = self._with_step(newest_with_steps(before))
+        if older.get("step") or self.job_directory is None:  # else its checkpoints are gone meanwhile
+            before = older
         fresh, resume = self.options.fresh, self.options.resume
         identity = choose_run(before, self.job, new_run_id(), fresh=fresh, resume=resume)
         self.directory.note({"runId": identity.run_id})
         step = before.get("step") if identity.continued else None
-        older = before.pop("before", None)
-        kept = older if identity.continued else before or None
+        kept = before.pop("before", None)
+        if not identity.continued:
+            kept = before or None
         self._record(identity.run_id, state="running", step=step, started=time.time(), before=kept)
         return identity
+
+    def _with_step(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the record with the step that its run can be continued from: what was killed had no last word."""
+        known = self.job_directory is None or record.get("state") == "finished" or not record.get("runId")
+        step = record.get("step") if known else newest_step(self.job_directory, record["runId"])
+        return {**record, "step": step} if record else {}
 
     def _record(self, run_id: str, **facts: Any) -> None:
         content = {"schema": 1, "job": self.name, "runId": run_id, "learned": learned(self.job)}
@@ -137,7 +145,7 @@ class LocalRun:
         stopper.watch(agent.pid)
         for item in agent.lines():
             if news := stopper.news():
-                display.write("stderr", news)
+                display.note(news)
             if item is not None:
                 display.show(*item)
             stopper.kill_if_deaf()
@@ -151,8 +159,10 @@ class LocalRun:
         word = read_json(state / "termination.json")
         outcome = Outcome(self.name, run_id, code, word, state, self.job_directory, seconds)
         before = self.directory.read_record()
-        steps = (newest_step(self.job_directory, run_id), word.get("step"), before.get("step"))
-        step = next((step for step in steps if step is not None), None)
+        saved = newest_step(self.job_directory, run_id)
+        told = word.get("step") or before.get("step")
+        # With checkpoints of ours only those count: steps that were not saved are gone.
+        step = told if self.job_directory is None or outcome.state == "finished" else saved
         facts = {name: before.get(name) for name in ("started", "before")}
         facts |= {"ended": time.time(), "exitCode": code, "lastWord": word}
         self._record(run_id, state=outcome.state, step=step, **facts)

@@ -1,5 +1,6 @@
 """What stands here in place of a cluster: volumes, processes, GPUs, secrets. Pure; every change is told."""
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -148,6 +149,21 @@ def _secret_lines(job: TrainingJob, environment: Mapping[str, str]) -> Iterator[
         yield f"spec.secrets[{secret.name}]: {secret.env} is {found}"
 
 
+def _expected(job: TrainingJob, name: str, path: str, mount_path: str) -> str:
+    """Return what the user is to put where the data are looked for; empty for other fields."""
+    training = job.spec.training
+    if training is None or not name.startswith("spec.training.data.") or name.endswith("cacheDirectory"):
+        return ""
+    data, below = training.data, posixpath.relpath(posixpath.normpath(path), mount_path)
+    named = {".csv": "csv", ".parquet": "parquet"}.get(posixpath.splitext(path)[1], "jsonl")
+    kind = named if data.format == "auto" else data.format
+    columns = [column for column in (data.text_column, data.text_pair_column, data.label_column) if column]
+    if kind == "jsonl":
+        fields = ", ".join(f'"{column}": ...' for column in columns)
+        return f"; put {below} there: one JSON object a line, {{{fields}}}"
+    return f"; put {below} there: {kind} with the columns {', '.join(columns)}"
+
+
 def _hints(job: TrainingJob, volumes: Volumes) -> dict[str, str]:
     hints = {}
     for name, path in {**read_paths(job), **written_paths(job)}.items():
@@ -156,7 +172,7 @@ def _hints(job: TrainingJob, volumes: Volumes) -> dict[str, str]:
             here = (
                 f"{volumes.shown(volume.name)} stands for {volume.mount_path} (spec.storage[{volume.name}])"
             )
-            hints[name] = f"{here} on this machine"
+            hints[name] = f"{here} on this machine" + _expected(job, name, path, volume.mount_path)
         else:
             hints[name] = "no volume of spec.storage holds it, so it is taken as it stands"
     return hints

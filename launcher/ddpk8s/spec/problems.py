@@ -1,7 +1,7 @@
 """One mistake in a job file: where, what, and how to mend it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddpk8s.spec.paths import Path, format_path, parse_path
 
@@ -16,6 +16,7 @@ class Problem:
         hint: How to mend it.
         related: Other fields the sentence speaks of; if one of them is wrong by itself, this is not said.
         warning: Said, but the file is accepted.
+        pods_only: Whether it is so in a pod only, and of no concern to `ddpk8s run`.
         place: Where exactly, if not at the field's key.
     """
 
@@ -24,6 +25,7 @@ class Problem:
     hint: str | None = None
     related: tuple[Path, ...] = ()
     warning: bool = False
+    pods_only: bool = False
     place: str | None = None
 
 
@@ -58,6 +60,11 @@ def error(field: str | Path, text: str, hint: str | None = None, related: Iterab
 def warning(field: str | Path, text: str, hint: str | None = None, related: Iterable[str] = ()) -> Problem:
     """Return a warning about a field; `text` goes on after the field's name."""
     return _problem(field, text, hint, related, warning=True)
+
+
+def pod_warning(field: str | Path, text: str, hint: str | None, related: Iterable[str] = ()) -> Problem:
+    """Return a warning about what is so in a pod only."""
+    return replace(warning(field, text, hint, related), pods_only=True)
 
 
 def _problem(

@@ -40,7 +40,7 @@ def resolve(text: str) -> Any:
 def _number(text: str) -> Any:
     if _NOT_FINITE.fullmatch(text):
         raise BadValueError(
-            f"is {text}, but must be finite", "leave the field out for its default, or quote the text"
+            f"is {text}, but must be finite", "write a number, or leave the field out for its default"
         )
     if _LEADING_ZERO.fullmatch(text):
         raise BadValueError(

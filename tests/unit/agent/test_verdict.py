@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from ddpk8s_agent.evidence import Evidence, RankEnd
-from ddpk8s_agent.verdict import Class, Kind, classify, final_exception, judge
+from ddpk8s_agent.lastwords import final_exception
+from ddpk8s_agent.verdict import Class, Kind, classify, judge
 
 GLOO_CLOSED = "RuntimeError: [../gloo/transport/tcp/pair.cc:561] Connection closed by peer [127.0.0.1]:1177"
 GLOO_TIMEOUT = (
@@ -116,6 +117,40 @@ def test_a_mistake_wins_over_every_other_end() -> None:
 def test_the_last_words_are_the_message_when_an_own_script_leaves_with_78() -> None:
     verdict = judge(failed(RankEnd(0, 78, 1, log=("starting", "no such directory: /data"))))
     assert verdict.message == "no such directory: /data"
+
+
+def test_a_plain_exit_code_is_not_explained_by_a_line_that_has_nothing_to_do_with_it() -> None:
+    verdict = judge(failed(RankEnd(0, 7, 1, log=("step 5: Error rate 0.1", "loading words"))))
+    assert verdict.message == "rank 0 (pid 1) failed with exit code 7"
+    assert verdict.log[-1] == "loading words", "shown below, for what it is worth"
+
+
+MISSING = "ModuleNotFoundError: No module named 'nltk'"
+SYNTAX = ('  File "train.py", line 3', "    def f(:", "SyntaxError: invalid syntax")
+
+
+@pytest.mark.parametrize("log", [traceback(MISSING), SYNTAX, traceback("FileNotFoundError: [Errno 2] x")])
+def test_a_script_that_cannot_start_on_any_rank_is_a_mistake(log: tuple[str, ...]) -> None:
+    ends = [RankEnd(rank, 1, rank, log=log) for rank in range(4)]
+    verdict = judge(failed(*ends), first=True)
+    assert verdict.kind is Kind.MISTAKE
+    assert verdict.message == f"{log[-1]}, on all ranks as the script starts"
+    for evidence in (failed(*ends[:3]), failed(*ends, step=8), failed(*ends, seconds=3600.0)):
+        assert judge(evidence, first=True).kind is Kind.FAILED
+    assert judge(failed(*ends)).kind is Kind.FAILED, "it had started before"
+    typed = [
+        RankEnd(rank, 1, rank, error={"reason": "FileNotFoundError", "message": "x"}) for rank in range(4)
+    ]
+    assert judge(failed(*typed), first=True).kind is Kind.FAILED, "the trainer tells its mistakes itself"
+
+
+def test_a_state_is_called_saved_only_when_there_is_a_checkpoint_of_it() -> None:
+    def stopped(checkpoint: str | None) -> str:
+        facts = {"step": 5, "checkpoint": checkpoint}
+        return judge(failed(RankEnd(0, -9, 1), stop_requested=True, stopped=facts)).message
+
+    assert stopped("/c/step-00000005") == "stopped as asked, the state of step 5 is saved"
+    assert stopped(None) == "stopped as asked"
 
 
 def test_a_killed_rank_is_charged_although_another_one_stopped_in_order_after_it() -> None:

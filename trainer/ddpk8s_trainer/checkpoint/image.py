@@ -5,6 +5,7 @@ an archive everything but the tensor's data is known from shape and dtype, so it
 is kept; a save then is one memory copy per tensor, and one large write of page-aligned memory.
 """
 
+import contextlib
 import mmap
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+import xxhash
 
 # Direct I/O wants addresses, offsets and lengths in multiples of the device's block size.
 PAGE = 4096
+# A piece that stays in a processor's own cache for a moment, in bytes.
+CACHED = 512 << 10
 # torch.save aligns data to 64 bytes within an archive; archives start at such offsets as well.
 ALIGNMENT = 64
 
@@ -82,21 +86,31 @@ class Extent:
 
 
 class FileImage:
-    """Page-aligned memory holding the file; :meth:`stage` puts the tensors' present values in."""
+    """Page-aligned memory holding the file; :meth:`stage` puts the tensors' present values in.
+
+    Attributes:
+        size: Bytes of the file.
+        extents: Where each tensor's archive lies, in the order of the constructor.
+        hash: The file's xxh3_128 hash (hexadecimal), or None when the last `stage` did not compute it.
+    """
 
     def __init__(self, tensors: list[tuple[tuple[int, ...], torch.dtype]]) -> None:
         frames: dict[tuple[tuple[int, ...], torch.dtype], Frame] = {}
-        self._layout: list[tuple[int, Frame]] = []
+        self._frames: list[Frame] = []
+        self._data: list[slice] = []
         self.extents: list[Extent] = []
         end = 0
-        for key in tensors:
-            if key not in frames:
-                frames[key] = frame_of(*key)
-            self._layout.append((end, frames[key]))
-            self.extents.append(Extent(end, frames[key].length))
-            end = _round_up(end + frames[key].length, ALIGNMENT)
-        self._tensors = tensors
+        for shape, dtype in tensors:
+            if (shape, dtype) not in frames:
+                frames[shape, dtype] = frame_of(shape, dtype)
+            frame = frames[shape, dtype]
+            begin = end + frame.data_offset
+            self._frames.append(frame)
+            self._data.append(slice(begin, begin + torch.Size(shape).numel() * dtype.itemsize))
+            self.extents.append(Extent(end, frame.length))
+            end = _round_up(end + frame.length, ALIGNMENT)
         self.size = _round_up(end, PAGE)
+        self.hash: str | None = None
         self._memory: mmap.mmap | None = None
         self._pinned = False
 
@@ -111,59 +125,65 @@ class FileImage:
         Raises:
             MemoryError: There is no memory for the file (first call only).
         """
+        self.hash = None
         if not tensors:
             return
         if self._memory is None:
-            self._allocate(any(tensor.is_cuda for tensor in tensors))
-        for tensor, target in zip(tensors, self._targets, strict=True):
-            _copy(tensor.detach(), target)
+            self._memory = self._allocate(pin=any(tensor.is_cuda for tensor in tensors))
+        whole = np.frombuffer(self._memory, dtype=np.uint8)
+        if all(tensor.device.type == "cpu" for tensor in tensors):
+            self.hash = self._copy_and_hash(tensors, whole)
+            return
+        for tensor, place in zip(tensors, self._data, strict=True):
+            if tensor.numel():
+                torch.from_numpy(whole[place]).copy_(_bytes_of(tensor), non_blocking=tensor.is_cuda)
         for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
-            torch.cuda.synchronize(
-                device
-            )  # the copies are queued; the next optimizer step must not overtake them
+            # The copies are queued, and the next optimizer step must not overtake them.
+            torch.cuda.synchronize(device)
 
-    def _allocate(self, pin: bool) -> None:
+    def _copy_and_hash(self, tensors: list[torch.Tensor], whole: npt.NDArray[np.uint8]) -> str:
+        """Hash what was just copied while the processor's cache still has it, not from memory later on."""
+        digest, hashed, buffer = xxhash.xxh3_128(), 0, self.buffer
+        for tensor, place in zip(tensors, self._data, strict=True):
+            source = _bytes_of(tensor).numpy()
+            for start in range(0, len(source), CACHED):
+                piece = source[start : start + CACHED]
+                begin = place.start + start
+                # np.copyto rather than Tensor.copy_: a third faster.
+                np.copyto(whole[begin : begin + len(piece)], piece)
+                digest.update(buffer[hashed : begin + len(piece)])
+                hashed = begin + len(piece)
+        digest.update(buffer[hashed:])
+        return digest.hexdigest()
+
+    def _allocate(self, pin: bool) -> mmap.mmap:
         try:
-            self._memory = mmap.mmap(-1, self.size)
+            memory = mmap.mmap(-1, self.size)
         except OSError as error:
             raise MemoryError(f"no memory for {self.size} bytes of staged tensors") from error
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._advise_huge_pages(self._memory)
-        whole = np.frombuffer(self._memory, dtype=np.uint8)
-        self._targets: list[npt.NDArray[np.uint8]] = []
-        for (start, frame), (shape, dtype) in zip(self._layout, self._tensors, strict=True):
+            with contextlib.suppress(OSError):  # a kernel without huge pages
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        whole = np.frombuffer(memory, dtype=np.uint8)
+        for extent, frame in zip(self.extents, self._frames, strict=True):
             for offset, piece in frame.pieces:
-                whole[start + offset : start + offset + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
-            begin = start + frame.data_offset
-            self._targets.append(whole[begin : begin + torch.Size(shape).numel() * dtype.itemsize])
+                begin = extent.offset + offset
+                whole[begin : begin + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
         if pin:
             # Copies from the GPU are several times faster into pinned memory. Without it they work as well.
             code = _cudart().cudaHostRegister(whole.ctypes.data, self.size, 0)
             self._pinned = int(code) == 0
-
-    @staticmethod
-    def _advise_huge_pages(memory: mmap.mmap) -> None:
-        try:
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            return  # a kernel without huge pages
+        return memory
 
     def release(self) -> None:
         """Give the memory back."""
         if self._memory is not None and self._pinned:
-            address = np.frombuffer(self._memory, dtype=np.uint8).ctypes.data
-            _cudart().cudaHostUnregister(address)
-        self._targets, self._memory, self._pinned = [], None, False
+            _cudart().cudaHostUnregister(np.frombuffer(self._memory, dtype=np.uint8).ctypes.data)
+        self._memory, self._pinned = None, False
 
 
-def _copy(tensor: torch.Tensor, target: npt.NDArray[np.uint8]) -> None:
-    if tensor.numel() == 0:
-        return
-    source = tensor.contiguous().reshape(-1).view(torch.uint8)
-    if source.device.type == "cpu":
-        np.copyto(target, source.numpy())  # a third faster than Tensor.copy_, which does not bypass the cache
-    else:
-        torch.from_numpy(target).copy_(source, non_blocking=source.is_cuda)
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _cudart() -> Any:

@@ -103,8 +103,10 @@ class Save:
         files: dict[str, tuple[int, str]] = {}
         error, of_volume = self._error, False
         try:
-            if error is None and self._share.image.size:
-                entry = write_file(partial / tensor_file(rank), self._share.image.buffer, direct=True)
+            image = self._share.image
+            if error is None and image.size:
+                path = partial / tensor_file(rank)
+                entry = write_file(path, image.buffer, direct=True, known_hash=image.hash)
                 files[tensor_file(rank)] = (entry.size, entry.hash)
             if error is None and self._objects:
                 entry = write_file(partial / object_file(rank), self._objects)

@@ -24,7 +24,9 @@ class FileEntry:
     hash: str
 
 
-def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) -> FileEntry:
+def write_file(
+    path: Path, data: memoryview | bytes, *, direct: bool = False, known_hash: str | None = None
+) -> FileEntry:
     """Write a new file and flush it to the device.
 
     Args:
@@ -32,6 +34,7 @@ def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) ->
         data: Its content. For `direct`, page-aligned memory of whole pages.
         direct: Write past the page cache where the file system can. It saves a copy of all data, and the
             kernel's threads that would write the cache back at full priority while the training computes.
+        known_hash: The data's hash, where it was computed before.
 
     Raises:
         OSError: With the path in `filename`.
@@ -39,29 +42,30 @@ def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) ->
     try:
         if direct and hasattr(os, "O_DIRECT"):
             try:
-                return _write(path, memoryview(data), os.O_DIRECT)
+                return _write(path, memoryview(data), os.O_DIRECT, known_hash)
             except OSError as error:
                 if error.errno not in _NO_DIRECT:
                     raise
                 path.unlink(missing_ok=True)
-        return _write(path, memoryview(data), 0)
+        return _write(path, memoryview(data), 0, known_hash)
     except OSError as error:
         error.filename = str(path)
         raise
 
 
-def _write(path: Path, data: memoryview, flags: int) -> FileEntry:
+def _write(path: Path, data: memoryview, flags: int, known_hash: str | None) -> FileEntry:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | flags, 0o644)
     digest = xxhash.xxh3_128()
     try:
         for start in range(0, len(data), PIECE):
             piece = data[start : start + PIECE]
             _write_all(descriptor, piece, start)
-            digest.update(piece)
+            if known_hash is None:
+                digest.update(piece)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return FileEntry(len(data), digest.hexdigest())
+    return FileEntry(len(data), known_hash or digest.hexdigest())
 
 
 def _write_all(descriptor: int, piece: memoryview, offset: int) -> None:

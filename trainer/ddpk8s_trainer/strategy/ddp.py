@@ -19,6 +19,7 @@ from ddpk8s_trainer.distributed import Gang
 from ddpk8s_trainer.errors import ConfigurationMistake
 from ddpk8s_trainer.optim import make_optimizer
 from ddpk8s_trainer.strategy.base import StepResult
+from ddpk8s_trainer.strategy.rows import take_embedding
 
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
@@ -37,6 +38,8 @@ class DDPStrategy:
         self._optimizer = make_optimizer(module, training.optimizer, gang.device)
         self._parameters = [p for p in module.parameters() if p.requires_grad]
         self._scaler = make_scaler(training, gang.device)
+        # A compiled backward pass cannot give the rows alone.
+        self._rows = None if training.compile else take_embedding(module, gang.world_size)
         compiled = torch.compile(module, dynamic=True) if training.compile else module
         self._wrapped = DistributedDataParallel(
             compiled,
@@ -51,6 +54,8 @@ class DDPStrategy:
         """Return the context of one micro-batch; only the last one exchanges gradients."""
         with nullcontext() if last else self._wrapped.no_sync():
             yield
+        if last and self._rows:
+            self._rows.exchange()
 
     def forward(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return logits, float32 [batch, labels]."""
@@ -74,8 +79,11 @@ class DDPStrategy:
             group["lr"] = learning_rate
         self._scaler.unscale_(self._optimizer)
         # Gradients are the same on all ranks after their exchange, and so is what each rank decides from the norm.
-        norm = float(nn.utils.clip_grad_norm_(self._parameters, self._max_grad_norm or math.inf))
+        total = nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
+        norm = float(total)
         finite = math.isfinite(norm)
+        if finite and self._max_grad_norm and norm > self._max_grad_norm:
+            nn.utils.clip_grads_with_norm_(self._parameters, self._max_grad_norm, total)
         if self._scaler.is_enabled():
             self._scaler.step(self._optimizer)
             self._scaler.update()
@@ -87,6 +95,8 @@ class DDPStrategy:
     def discard(self) -> None:
         """Clear the gradients without an update."""
         self._optimizer.zero_grad(set_to_none=True)
+        if self._rows:
+            self._rows.clear()
 
     @property
     def loss_scale(self) -> float | None:

@@ -72,7 +72,11 @@ def _check_config(config: dict[str, Any], max_length: int) -> Iterator[Problem]:
     for key in _POSITIVE:
         value = config.get(key)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            yield error((*_path(), "config", key), "must be a whole number above 0")
+            plain = isinstance(value, str) and value.isdecimal() and int(value)
+            mended = f"write {key}: {int(value)}, without quotes" if plain else None
+            yield error(
+                (*_path(), "config", key), f"is {show(value)}, but must be a whole number above 0", mended
+            )
             return
     hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
     if hidden and heads and hidden % heads:

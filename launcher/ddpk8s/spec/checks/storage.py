@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from ddpk8s.spec.job import JobSpec
-from ddpk8s.spec.problems import Problem, error, warning
+from ddpk8s.spec.problems import Problem, error, pod_warning
 from ddpk8s.spec.storage import SOURCES, Volume
 from ddpk8s.spec.training import Training
 from ddpk8s.spec.values import show
@@ -94,12 +94,12 @@ def _check_inputs(spec: JobSpec, training: Training) -> Iterator[Problem]:
             hint = (
                 "write an absolute path in a volume's mountPath; `ddpk8s run` maps it to .ddpk8s/volumes/NAME"
             )
-            yield warning(
+            yield pod_warning(
                 name, f"is {show(path)}, a relative path, which depends on where processes start", hint
             )
         elif spec.volume_of(path) is None:
             hint = "mount a volume in spec.storage, unless the image holds it"
-            yield warning(
+            yield pod_warning(
                 name, f"is {show(path)}, which lies in no volume of spec.storage", hint, ["spec.storage"]
             )
     cache = training.data.cache_directory
@@ -127,7 +127,9 @@ def _check_checkpoint_directory(spec: JobSpec, training: Training) -> Iterator[P
         else "a pod that is replaced starts from the beginning"
     )
     hint = "use a volume with persistentVolumeClaim or nfs; `ddpk8s run` is not concerned"
-    yield warning(field, f"is {show(path)}, {where}: {why}", hint, ["spec.storage", "spec.topology.nnodes"])
+    yield pod_warning(
+        field, f"is {show(path)}, {where}: {why}", hint, ["spec.storage", "spec.topology.nnodes"]
+    )
 
 
 def _check_writable(spec: JobSpec, field: str, path: str) -> Iterator[Problem]:

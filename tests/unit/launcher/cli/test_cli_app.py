@@ -42,8 +42,9 @@ def test_verb_has_a_module_with_a_function_of_its_name(verb: str) -> None:
     assert find_spec(f"ddpk8s.cli.{verb}") is not None
 
 
-def test_version_is_printed(ddpk8s: Run) -> None:
-    done = ddpk8s("version")
+@pytest.mark.parametrize("argument", ["version", "--version"])
+def test_version_is_printed(ddpk8s: Run, argument: str) -> None:
+    done = ddpk8s(argument)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ddpk8s {__version__}\n", "")
 
 
@@ -52,6 +53,7 @@ def test_version_is_printed(ddpk8s: Run) -> None:
     [
         ((), "Usage: ddpk8s"),
         (("valdate",), "No such command 'valdate'. Did you mean 'validate'?"),
+        (("run",), "give one job file, as in `ddpk8s run job.yaml`"),
         (("validate",), "give a job file, as in `ddpk8s validate job.yaml`"),
         (("validate", "--frobnicate"), "No such option: --frobnicate"),
         (("explain", "-o", "xml"), "'xml'"),

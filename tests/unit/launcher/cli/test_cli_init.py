@@ -21,6 +21,8 @@ def test_file_is_written_valid_and_is_not_overwritten(ddpk8s: Run, tmp_path: Pat
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()[0] == "wrote job.yaml"
     assert done.stderr.splitlines()[-1] == "next: ddpk8s validate job.yaml"
+    told = 'one JSON object a line, {"text": ..., "label": ...}' in done.stderr
+    assert told is (template == "reviews"), "what data the job wants"
     warnings: list[object] = []
     load_job(tmp_path / "job.yaml", warn=warnings.append)
     assert warnings == []

@@ -25,6 +25,12 @@ def test_valid_file_is_summarized_on_stdout(ddpk8s: Run, reviews: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"job.yaml: {VALID}", "")
 
 
+def test_job_yaml_is_taken_and_told_when_no_file_is_given(ddpk8s: Run, reviews: str) -> None:
+    done = ddpk8s("validate")
+    assert (done.returncode, done.stdout) == (0, f"job.yaml: {VALID}")
+    assert done.stderr == "no file given: taking job.yaml\n"
+
+
 def test_mistakes_go_to_stderr_and_exit_2(ddpk8s: Run, reviews: str) -> None:
     done = ddpk8s("validate", "bad.yaml", "-f", "job.yaml", "--set", "spec.training.epochs=0")
     assert (done.returncode, done.stdout) == (2, "")

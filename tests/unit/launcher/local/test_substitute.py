@@ -148,7 +148,8 @@ def test_the_plan_names_the_field_and_the_volume_of_every_path() -> None:
         "spec.training.data.cacheDirectory",
     }
     hint = checks["spec.training.data.train"]["hint"]
-    assert hint == ".ddpk8s/volumes/data stands for /data (spec.storage[data]) on this machine"
+    assert hint.startswith(".ddpk8s/volumes/data stands for /data (spec.storage[data]) on this machine; put ")
+    assert hint.endswith(' there: one JSON object a line, {"text": ..., "label": ...}')
     assert plan["checks"]["sharedMemoryBytes"] is None
     assert plan["command"] == {"module": "ddpk8s_trainer", "args": ["--config", "/t.json"]}
     assert plan["checkpointDirectory"] == f"{HERE}/{BELOW}/checkpoints/reviews"

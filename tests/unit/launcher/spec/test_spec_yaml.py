@@ -84,7 +84,7 @@ Report = Callable[..., str]
             "job.yaml:13:25: spec.env.FOO is there twice\n  hint: keep one of them; the first is at job.yaml:13:9",
         ),
         ("  topology: {nnodes: .inf}", "job.yaml:13:14: spec.topology.nnodes is .inf, but must be finite\n"
-            "  hint: leave the field out for its default, or quote the text"),
+            "  hint: write a number, or leave the field out for its default"),
         (
             r'  env: {FOO: "\ud800"}',
             "job.yaml:13:9: spec.env.FOO holds half of a surrogate pair, which is no character",
