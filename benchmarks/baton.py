@@ -6,7 +6,6 @@ seconds, and whatever else the machine does hits all of them alike.
 """
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PROCESSES = 2
+from benchmarks.environment import PROCESSES, environments
+
 _SOCKET = "BENCHMARK_SOCKET"
 _QUIT = "quit"
 
@@ -84,17 +83,15 @@ class Players:
         self._log = scratch / f"{contender}.log"
         address = str(scratch / f"{contender}.socket")
         Path(address).unlink(missing_ok=True)
-        port = _free_port()
         self._processes = []
         with Listener(address, "AF_UNIX") as listener, self._log.open("wb") as log:
-            for rank in range(PROCESSES):
-                command = [sys.executable, "-m", "benchmarks.worker", contender, str(work), mode]
-                environment = os.environ | _environment(rank, port) | {_SOCKET: address}
-                self._processes.append(
-                    subprocess.Popen(
-                        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                    )
+            command = [sys.executable, "-m", "benchmarks.worker", contender, str(work), mode]
+            for environment in environments(contender, scratch):
+                environment[_SOCKET] = address
+                process = subprocess.Popen(
+                    command, cwd=scratch, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                 )
+                self._processes.append(process)
             self._lines = self._accept(listener)
 
     def play(self, turn: str = "") -> Played:
@@ -139,6 +136,8 @@ class Players:
             raise
 
     def _check(self, *, lost: bool = False) -> None:
+        if lost:
+            time.sleep(1.0)  # its exit code comes a moment after its line is cut
         codes = [process.poll() for process in self._processes]
         if lost or any(code is not None for code in codes):
             for process in self._processes:
@@ -155,25 +154,3 @@ def busy_seconds() -> float:
         return 0.0
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def _environment(rank: int, port: int) -> dict[str, str]:
-    """Return what torchrun sets. One thread each: there are as many processes as cores."""
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(PROCESSES),
-        "LOCAL_WORLD_SIZE": str(PROCESSES),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "HF_HUB_OFFLINE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

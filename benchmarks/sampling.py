@@ -1,7 +1,7 @@
-"""Blocks that stand for a whole epoch: every fifth of its steps, picked by what the steps cost.
+"""Blocks that stand for a whole epoch: every tenth of its steps, picked by what the steps cost.
 
 Batches of like length differ in cost by a factor of fifty, so a block of consecutive steps would say little. Here the
-steps of a real epoch (of each contender's own sampler, over all samples) are ranked by cost; of each five neighbors in
+steps of a real epoch (of each contender's own sampler, over all samples) are ranked by cost; of each ten neighbors in
 that ranking every block gets one. All blocks so hold the same mix of short and long steps as the epoch.
 """
 
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch.utils.data import Sampler
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from benchmarks.baton import PROCESSES
+from benchmarks.environment import PROCESSES
 from benchmarks.workload import Work
 from ddpk8s_trainer.data.plan import Plan
 
-PARTS = 5
+PARTS = 10
 BLOCKS = 60  # more than are ever run
 Ids = NDArray[np.int64]
 

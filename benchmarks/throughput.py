@@ -1,6 +1,6 @@
 """Samples per second of all contenders, block by block in turn.
 
-Every block is a fifth of an epoch over all reviews, see `sampling`. The steps of the tutorial loop all cost the same:
+Every block is a tenth of an epoch over all reviews, see `sampling`. The steps of the tutorial loop all cost the same:
 it does a few only. Pairs in which other programs took the processors are repeated, up to a limit.
 """
 
@@ -15,8 +15,8 @@ from benchmarks.sampling import PARTS
 from benchmarks.workload import Reviews, Work
 
 TUTORIAL_STEPS = 10
-ROUNDS = 10
-MOST_TRIES = 3
+LAUNCHES, ROUNDS, TRIES = 2, 6, 2
+ENOUGH = 6  # quiet pairs that have a 95 % interval
 FOREIGN = 0.1  # share of the machine that other programs may take
 # Only training is measured: nobody evaluates or saves.
 CHANGES: dict[str, Any] = {
@@ -34,26 +34,39 @@ NAMES = {
 BARS = {"raw": 0.97, "hugging_face": 1.2, "accelerated": 1.2, "tutorial": 4.0}
 
 
-def measure(reviews: Reviews, rounds: int, rivals: tuple[str, ...] = RIVALS) -> list[Row]:
-    """Return a line for each rival: our samples/s divided by its samples/s."""
-    gangs = _start(reviews, rivals)
-    pairs: dict[str, list[Pair]] = {rival: [] for rival in rivals}
-    try:
-        before = gangs.block("ours")
-        for number in range(-1, rounds * MOST_TRIES):  # the first round warms up
-            for rival in rivals:
-                if number >= rounds and len(_quiet(pairs[rival])) >= rounds:
-                    continue
+def measure(
+    reviews: Reviews, launches: int = LAUNCHES, rounds: int = ROUNDS, tries: int = TRIES
+) -> list[Row]:
+    """Return a line for each rival: our samples/s divided by its samples/s.
+
+    Args:
+        reviews: The data.
+        launches: How often all gangs are started anew: two starts of one program differ by a few per cent.
+        rounds: Quiet pairs wanted of each rival and launch.
+        tries: After so many times as many pairs no more are added.
+    """
+    pairs: dict[str, list[Pair]] = {rival: [] for rival in RIVALS}
+    for launch in range(1, launches + 1):
+        gangs = _start(reviews)
+        try:
+            _play(gangs, pairs, launch * rounds, tries * rounds)
+        finally:
+            gangs.close()
+    return [_row(rival, found, launches * rounds) for rival, found in pairs.items()]
+
+
+def _play(gangs: "_Gangs", pairs: dict[str, list["Pair"]], wanted: int, most: int) -> None:
+    """Add pairs until there are `wanted` quiet ones of every rival, `most` at most."""
+    for rival in RIVALS:
+        gangs.block(rival)  # warms up
+    before = gangs.block("ours")
+    for _ in range(most):
+        for rival in RIVALS:
+            if len(_quiet(pairs[rival])) < wanted:
                 block = gangs.block(rival)
                 after = gangs.block("ours")
-                if number >= 0:
-                    pairs[rival].append(Pair(before, block, after))
+                pairs[rival].append(Pair(before, block, after))
                 before = after
-            if number + 1 >= rounds and all(len(_quiet(found)) >= rounds for found in pairs.values()):
-                break
-    finally:
-        gangs.close()
-    return [_row(rival, found, rounds) for rival, found in pairs.items()]
 
 
 @dataclass(frozen=True)
@@ -96,9 +109,9 @@ def _row(rival: str, pairs: list[Pair], wanted: int) -> Row:
     """Return the line of a rival: of quiet pairs if there are enough, else of all."""
     quiet = _quiet(pairs)
     disturbed = len(pairs) - len(quiet)
-    used = quiet if len(quiet) >= wanted else pairs
+    used = quiet if len(quiet) >= min(wanted, ENOUGH) else pairs
     note = f"; {disturbed} pairs were disturbed by other programs" if disturbed else ""
-    note += " and repeated" if disturbed and used is quiet else ""
+    note += " and are left out" if disturbed and used is quiet else ""
     own = median(pair.own_rate for pair in used)
     theirs = median(pair.rival.rate for pair in used)
     return at_least(
@@ -134,12 +147,12 @@ class _Gangs:
             players.close()
 
 
-def _start(reviews: Reviews, rivals: tuple[str, ...]) -> _Gangs:
+def _start(reviews: Reviews) -> _Gangs:
     batch = int(reviews.document["batch"]["globalBatch"])
     block = reviews.samples // batch // PARTS
     gangs = _Gangs(batch)
     try:
-        for name in ("ours", *rivals):
+        for name in ("ours", *RIVALS):
             if name != "raw":
                 steps = TUTORIAL_STEPS if name == "tutorial" else block
                 gangs.add(name, reviews.work(name, CHANGES, steps), reviews.directory)

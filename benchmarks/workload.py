@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.baton import PROCESSES, ROOT
+from benchmarks.environment import PROCESSES, ROOT
 from ddpk8s.spec.load import load_job
 from ddpk8s.spec.training import Training
 from ddpk8s_trainer.config import TrainerConfig

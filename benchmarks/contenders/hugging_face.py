@@ -1,7 +1,5 @@
 """HF Trainer as fast as its own switches make it: grouped by length, dynamic padding, fused AdamW, no extras."""
 
-import os
-import tempfile
 from typing import Any
 
 from torch import nn
@@ -56,7 +54,7 @@ def _arguments(work: Work) -> TrainingArguments:
         "average_tokens_across_devices": False,
     }
     return TrainingArguments(
-        output_dir=tempfile.mkdtemp(prefix=f"hf-{os.environ['RANK']}-", dir=os.environ.get("TMPDIR")),
+        output_dir="hugging_face",
         **settings | work.options.get("arguments", {}),
     )
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from transformers import get_linear_schedule_with_warmup
 
-from benchmarks.baton import PROCESSES
 from benchmarks.contenders.minimal import PadToLongest
+from benchmarks.environment import PROCESSES
 from benchmarks.sampling import BLOCKS, SampledPlan
 from benchmarks.workload import Work
 

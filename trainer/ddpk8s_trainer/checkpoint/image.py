@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-import xxhash
 
 # Direct I/O wants addresses, offsets and lengths in multiples of the device's block size.
 PAGE = 4096
-# A piece that stays in a processor's own cache for a moment, in bytes.
-CACHED = 512 << 10
 # torch.save aligns data to 64 bytes within an archive; archives start at such offsets as well.
 ALIGNMENT = 64
 
@@ -91,7 +88,6 @@ class FileImage:
     Attributes:
         size: Bytes of the file.
         extents: Where each tensor's archive lies, in the order of the constructor.
-        hash: The file's xxh3_128 hash (hexadecimal), or None when the last `stage` did not compute it.
     """
 
     def __init__(self, tensors: list[tuple[tuple[int, ...], torch.dtype]]) -> None:
@@ -110,7 +106,6 @@ class FileImage:
             self.extents.append(Extent(end, frame.length))
             end = _round_up(end + frame.length, ALIGNMENT)
         self.size = _round_up(end, PAGE)
-        self.hash: str | None = None
         self._memory: mmap.mmap | None = None
         self._pinned = False
 
@@ -125,36 +120,16 @@ class FileImage:
         Raises:
             MemoryError: There is no memory for the file (first call only).
         """
-        self.hash = None
         if not tensors:
             return
         if self._memory is None:
             self._memory = self._allocate(pin=any(tensor.is_cuda for tensor in tensors))
         whole = np.frombuffer(self._memory, dtype=np.uint8)
-        if all(tensor.device.type == "cpu" for tensor in tensors):
-            self.hash = self._copy_and_hash(tensors, whole)
-            return
         for tensor, place in zip(tensors, self._data, strict=True):
-            if tensor.numel():
-                torch.from_numpy(whole[place]).copy_(_bytes_of(tensor), non_blocking=tensor.is_cuda)
+            _copy(tensor, whole[place])
         for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
             # The copies are queued, and the next optimizer step must not overtake them.
             torch.cuda.synchronize(device)
-
-    def _copy_and_hash(self, tensors: list[torch.Tensor], whole: npt.NDArray[np.uint8]) -> str:
-        """Hash what was just copied while the processor's cache still has it, not from memory later on."""
-        digest, hashed, buffer = xxhash.xxh3_128(), 0, self.buffer
-        for tensor, place in zip(tensors, self._data, strict=True):
-            source = _bytes_of(tensor).numpy()
-            for start in range(0, len(source), CACHED):
-                piece = source[start : start + CACHED]
-                begin = place.start + start
-                # np.copyto rather than Tensor.copy_: a third faster.
-                np.copyto(whole[begin : begin + len(piece)], piece)
-                digest.update(buffer[hashed : begin + len(piece)])
-                hashed = begin + len(piece)
-        digest.update(buffer[hashed:])
-        return digest.hexdigest()
 
     def _allocate(self, pin: bool) -> mmap.mmap:
         try:
@@ -182,8 +157,14 @@ class FileImage:
         self._memory, self._pinned = None, False
 
 
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+def _copy(tensor: torch.Tensor, target: npt.NDArray[np.uint8]) -> None:
+    if tensor.numel() == 0:
+        return
+    source = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    if source.device.type == "cpu":
+        np.copyto(target, source.numpy())  # a third faster than Tensor.copy_
+    else:
+        torch.from_numpy(target).copy_(source, non_blocking=source.is_cuda)
 
 
 def _cudart() -> Any:

@@ -106,7 +106,7 @@ class Save:
             image = self._share.image
             if error is None and image.size:
                 path = partial / tensor_file(rank)
-                entry = write_file(path, image.buffer, direct=True, known_hash=image.hash)
+                entry = write_file(path, image.buffer, direct=True)
                 files[tensor_file(rank)] = (entry.size, entry.hash)
             if error is None and self._objects:
                 entry = write_file(partial / object_file(rank), self._objects)

@@ -24,9 +24,7 @@ class FileEntry:
     hash: str
 
 
-def write_file(
-    path: Path, data: memoryview | bytes, *, direct: bool = False, known_hash: str | None = None
-) -> FileEntry:
+def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) -> FileEntry:
     """Write a new file and flush it to the device.
 
     Args:
@@ -34,7 +32,6 @@ def write_file(
         data: Its content. For `direct`, page-aligned memory of whole pages.
         direct: Write past the page cache where the file system can. It saves a copy of all data, and the
             kernel's threads that would write the cache back at full priority while the training computes.
-        known_hash: The data's hash, where it was computed before.
 
     Raises:
         OSError: With the path in `filename`.
@@ -42,30 +39,29 @@ def write_file(
     try:
         if direct and hasattr(os, "O_DIRECT"):
             try:
-                return _write(path, memoryview(data), os.O_DIRECT, known_hash)
+                return _write(path, memoryview(data), os.O_DIRECT)
             except OSError as error:
                 if error.errno not in _NO_DIRECT:
                     raise
                 path.unlink(missing_ok=True)
-        return _write(path, memoryview(data), 0, known_hash)
+        return _write(path, memoryview(data), 0)
     except OSError as error:
         error.filename = str(path)
         raise
 
 
-def _write(path: Path, data: memoryview, flags: int, known_hash: str | None) -> FileEntry:
+def _write(path: Path, data: memoryview, flags: int) -> FileEntry:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | flags, 0o644)
     digest = xxhash.xxh3_128()
     try:
         for start in range(0, len(data), PIECE):
             piece = data[start : start + PIECE]
             _write_all(descriptor, piece, start)
-            if known_hash is None:
-                digest.update(piece)
+            digest.update(piece)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return FileEntry(len(data), known_hash or digest.hexdigest())
+    return FileEntry(len(data), digest.hexdigest())
 
 
 def _write_all(descriptor: int, piece: memoryview, offset: int) -> None:
