@@ -19,8 +19,8 @@ HOW = {
     "accuracy": """The quickstart's three epochs with every contender; the weights after the last step, one judge for
         all. Median of the seeds.""",
     "checkpoint": f"""Blocks of {checkpoint.STEPS} optimizer steps in turn, in one gang: without a save, with one in
-        the background, with one that is waited for. Cost is what background saves add, divided by what the others
-        add.""",
+        the background, with one that is waited for, with torch.save in rank 0 as most loops have it. Cost is what
+        background saves add, divided by what the others add.""",
     "cli": """Each command in turn; wall time from start to exit. Given as it is: absolute times depend on the
         machine.""",
 }

@@ -1,5 +1,10 @@
-"""Our trainer with a larger model, which saves once in a block: not at all, in the background, or while it waits."""
+"""Our trainer with a larger model, which saves once in a block: in the background, or while it waits, or not at all."""
 
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
 from typing_extensions import override
 
 from benchmarks.baton import Baton
@@ -11,7 +16,7 @@ from ddpk8s_trainer.signals import StopRequest
 
 
 class _Turns(Callback):
-    """The turn is `none`, `async` or `sync`; a block ends when what it began to save is on the disk."""
+    """The turn is `none`, `async`, `sync` or `plain`; a block ends when what it began to save is on the disk."""
 
     def __init__(self, baton: Baton, steps: int) -> None:
         self._baton, self._steps = baton, steps
@@ -24,11 +29,23 @@ class _Turns(Callback):
 
     @override
     def after_step(self, run: Run, step: int) -> None:
-        if step % self._steps == 1 and self._turn != "none":
+        if step % self._steps == 1 and self._turn in ("async", "sync"):
             run.save(wait=self._turn == "sync")
+        if step % self._steps == 1 and self._turn == "plain":
+            _save_plainly(run)
         if step % self._steps == 0:
             run.collect_saves(must_succeed=True)
             self._baton.give_back()
+
+
+def _save_plainly(run: Run) -> None:
+    """Save as most loops do: rank 0 writes one file, the others wait."""
+    if run.gang.is_main:
+        with Path("plain.pt").open("wb") as file:
+            torch.save(run.strategy.tensors(), file)
+            file.flush()
+            os.fsync(file.fileno())
+    dist.barrier()
 
 
 def play(work: Work, baton: Baton) -> None:

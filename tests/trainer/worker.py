@@ -32,7 +32,7 @@ class Fault(Callback):
         if self._here(run, step) and self.kind == "overflow":
             # A hook on the way back: the infinity goes through DDP's exchange like any other.
             parameter = next(run.strategy.module.parameters())
-            handle = parameter.register_hook(lambda gradient: (handle.remove(), gradient + float("inf"))[1])
+            handle = parameter.register_hook(lambda gradient: (handle.remove(), gradient * float("inf"))[1])
 
 
 if __name__ == "__main__":

@@ -110,15 +110,18 @@ class DDPStrategy:
 
     def tensors(self) -> dict[str, Any]:
         """Return model and optimizer state by parameter name, independent of the number of ranks."""
-        return {
-            "model": self.module.state_dict(),
-            "optimizer": get_optimizer_state_dict(self.module, self._optimizer, options=_FLAT),
-        }
+        optimizer = get_optimizer_state_dict(self.module, self._optimizer, options=_FLAT)
+        # Its settings come from the configuration. As a dozen objects for each parameter they take longer to save
+        # than the tensors, and restored they would overrule a changed configuration.
+        state = {name: value for name, value in optimizer.items() if name.startswith("state.")}
+        return {"model": self.module.state_dict(), "optimizer": state}
 
     def restore(self, tensors: dict[str, Any]) -> None:
         """Take back what `tensors` returned."""
         self.module.load_state_dict(tensors["model"])
-        set_optimizer_state_dict(self.module, self._optimizer, tensors["optimizer"], options=_FLAT)
+        settings = get_optimizer_state_dict(self.module, self._optimizer, options=_FLAT)
+        optimizer = settings | tensors["optimizer"]
+        set_optimizer_state_dict(self.module, self._optimizer, optimizer, options=_FLAT)
 
     def scalars(self) -> dict[str, Any]:
         """Return the state of the loss scale, `{}` without one."""
