@@ -1,4 +1,4 @@
-"""`python -m benchmarks [throughput|accuracy|checkpoint|cli ...] [--quick]`: measure, print, write results.md."""
+"""`python -m benchmarks [NAME ...] [--quick]`: measure, print, write results.md."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import accuracy, checkpoint, commands, throughput
+from benchmarks import accuracy, checkpoint, commands, gang, overhead, throughput
 from benchmarks.figures import Row
 from benchmarks.table import as_markdown, write_section
 from benchmarks.workload import Reviews
@@ -21,9 +21,16 @@ HOW = {
     "checkpoint": f"""Blocks of {checkpoint.STEPS} optimizer steps in turn, in one gang: without a save, with one in
         the background, with one that is waited for, with torch.save in rank 0 as most loops have it. Cost is what
         background saves add, divided by what the others add.""",
+    "overhead": f"""Two gloo processes under one agent, which is stopped by a signal in every other block of
+        {overhead.BLOCK_SECONDS:.0f} s: the workers go on without it.""",
+    "gang": f"""Each agent is a process with real sockets, forked from a warm one, with a stand-in for torchrun.
+        Gate: from the first fork until the last torchrun is started. Restart: from the kill of one torchrun until all
+        are started again. The coordinator's share of a core is that of {gang.BEATING_SECONDS:.0f} s of heartbeats.""",
     "cli": """Each command in turn; wall time from start to exit. Given as it is: absolute times depend on the
         machine.""",
 }
+
+WITHOUT_DATA = {"cli", "overhead", "gang"}
 
 
 def main() -> int:
@@ -43,7 +50,7 @@ def main() -> int:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # these are figures of processors
     all_rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="benchmark-") as scratch:
-        reviews = Reviews(Path(scratch)) if set(names) - {"cli"} else None
+        reviews = Reviews(Path(scratch)) if set(names) - WITHOUT_DATA else None
         for name in names:
             rows = _measure(name, reviews, quick=options.quick)
             all_rows += rows
@@ -54,8 +61,13 @@ def main() -> int:
 
 
 def _measure(name: str, reviews: Reviews | None, *, quick: bool) -> list[Row]:
-    if reviews is None or name == "cli":
-        return commands.measure(3 if quick else commands.REPEATS)
+    without_data: dict[str, Callable[[], list[Row]]] = {
+        "cli": lambda: commands.measure(3 if quick else commands.REPEATS),
+        "overhead": lambda: overhead.measure(2 if quick else overhead.PAIRS),
+        "gang": lambda: gang.measure((8, 16) if quick else gang.SIZES),
+    }
+    if reviews is None or name in WITHOUT_DATA:
+        return without_data[name]()
     measures: dict[str, Callable[[], list[Row]]] = {
         "throughput": lambda: throughput.measure(reviews, *((1, 2, 1) if quick else ())),
         "accuracy": lambda: accuracy.measure(reviews, (1,) if quick else accuracy.SEEDS),

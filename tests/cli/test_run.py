@@ -173,3 +173,12 @@ def test_options_that_exclude_each_other_are_a_usage_error(user: User) -> None:
     code, _, err = user.writes("").runs_to_the_end("jobs/job.yaml", "--fresh", "--resume")
     assert code == 2
     assert "exclude each other" in err
+
+
+def test_no_node_and_too_many_nodes_are_usage_errors(user: User) -> None:
+    user.writes("")
+    for count in ("0", "65", "two"):
+        code, _, err = user.runs_to_the_end("jobs/job.yaml", "--nnodes", count)
+        assert code == 2
+        assert "--nnodes" in err
+    assert not (user.directory / ".ddpk8s").exists()

@@ -49,7 +49,8 @@ class User:
             "stderr": subprocess.PIPE,
             "text": True,
         } | options
-        command = [*DDPK8S, "run", *(arguments or ("jobs/job.yaml",)), "--nproc", "2"]
+        nproc = () if "--nproc" in arguments else ("--nproc", "2")
+        command = [*DDPK8S, "run", *(arguments or ("jobs/job.yaml",)), *nproc]
         self.processes.append(subprocess.Popen(command, cwd=self.directory, **settings))
         return self.processes[-1]
 

@@ -1,4 +1,4 @@
-"""One attempt: torchrun from its start to the last of its processes gone."""
+"""One attempt on this node: torchrun from its start to the last of its processes gone."""
 
 import os
 import subprocess
@@ -6,30 +6,26 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from signal import SIGKILL, SIGTERM
+from typing import Any, Protocol
 
-from ddpk8s_agent.command import shutdown_seconds, torchrun_arguments, worker_environment
+from ddpk8s_agent.beats import Beat, Beats
+from ddpk8s_agent.command import torchrun_arguments, worker_environment
 from ddpk8s_agent.console import Console
+from ddpk8s_agent.ender import Ender
 from ddpk8s_agent.evidence import Evidence, read_ends, read_json
 from ddpk8s_agent.logs import WorkerLogs
+from ddpk8s_agent.memory import oom_kills
 from ddpk8s_agent.plan import Plan
 from ddpk8s_agent.preflight import free_port
-from ddpk8s_agent.processes import (
-    descendants,
-    end_descendants,
-    reap_strangers,
-    send,
-    snapshot,
-    worker_leaders,
-)
+from ddpk8s_agent.processes import reap_strangers, worker_ranks
 from ddpk8s_agent.progress import Progress
 from ddpk8s_agent.signals import StopRequest
 
 _POLL_SECONDS = 0.05
-_TEARDOWN_SECONDS = 10.0
-"""For processes left behind by torchrun: nothing is to be saved, but a checkpoint may still be written."""
+_LOOKS, _MOST_LOOKS = 20, 200
+"""How often we look which processes the workers are; the first answers may come before they are what they will be."""
 _ROOT = Path(__file__).parents[1]
 """Where this package is imported from: a directory, or the zipapp."""
 _START_SHIM = """
@@ -48,6 +44,22 @@ class UnkillableError(Exception):
         super().__init__(f"processes {', '.join(map(str, pids))} do not end, not even by SIGKILL")
 
 
+class Gang(Protocol):
+    """What an attempt has to do with the other nodes."""
+
+    def drain(self) -> tuple[str, float] | None:
+        """Return why the attempt is to end here, and the seconds between SIGTERM and SIGKILL; or None."""
+
+    def suspect(self, hint: str) -> None:
+        """Say that something ended here."""
+
+    def beat(self, ranks: tuple[Beat, ...]) -> None:
+        """Say how far the ranks are."""
+
+    def stopping(self) -> None:
+        """Say that somebody asked this agent to stop."""
+
+
 @dataclass
 class Attempt:
     """One start of torchrun.
@@ -55,6 +67,9 @@ class Attempt:
     Attributes:
         plan: What is to run.
         number: Number of this attempt within the run, from 0.
+        rdzv: Names this start, the same on all nodes.
+        port: Of torchrun's store; 0 takes a free one.
+        gang: The other nodes.
         stop: The request to stop.
         console: Where output goes.
         keep_fds: File descriptors that torchrun holds too, so that a lock lasts as long as the gang.
@@ -62,11 +77,19 @@ class Attempt:
 
     plan: Plan
     number: int
+    rdzv: str
+    port: int
+    gang: Gang
     stop: StopRequest
     console: Console
     keep_fds: tuple[int, ...] = ()
-    _signalled: set[int] = field(default_factory=set)
-    _killed: bool = False
+    _suspected: bool = False
+    _looks: int = 0
+    _workers: dict[int, int] = field(default_factory=dict)
+    _ender: Ender = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ender = Ender(self.plan, self.stop, self.console)
 
     @property
     def directory(self) -> Path:
@@ -84,32 +107,42 @@ class Attempt:
         Raises:
             UnkillableError: a process survived SIGKILL.
         """
-        self.status_directory.mkdir(parents=True)
+        self.status_directory.mkdir(parents=True, exist_ok=True)
         progress = Progress(self.number, self.plan.progress_regex)
-        logs = WorkerLogs(self.directory, self.plan.ranks, self.console, progress)
-        began = time.monotonic()
+        logs = WorkerLogs(
+            self.directory,
+            self.plan.ranks,
+            self.console,
+            progress,
+            many=self.plan.nnodes * self.plan.nproc_per_node > 1,
+        )
+        beats = Beats(self.plan, self.status_directory, progress, logs)
+        began, kills = time.monotonic(), oom_kills()
         launcher = self._start(logs.torchrun_directory)
         try:
             while launcher.poll() is None:
                 reap_strangers(own=launcher.pid)
                 logs.forward()
-                if self.stop.requested:
-                    self._pass_on_stop(launcher, started=logs.found_any)
+                self._watch(launcher, logs, beats)
                 time.sleep(_POLL_SECONDS)
+            if launcher.returncode != 0 and not self._ender.drained:
+                self._suspect("torchrun ended")
         finally:
-            left = self._tear_down()
+            left = self._ender.tear_down()
         logs.finish()
         if left:
             raise UnkillableError(left)
-        return self._collect(launcher.returncode, logs, progress, time.monotonic() - began)
+        beats.look()
+        evidence = self._collect(launcher.returncode, logs, beats, time.monotonic() - began)
+        return replace(evidence, oom=oom_kills() > kills)
 
     def _start(self, torchrun_directory: Path) -> subprocess.Popen[bytes]:
-        port = self.plan.master_port or free_port()
-        arguments = torchrun_arguments(self.plan, self.number, port, torchrun_directory)
+        arguments = torchrun_arguments(self.plan, self.rdzv, self.port or free_port(), torchrun_directory)
         own = ["--result", str(self._result_path), "--parent", str(os.getpid()), "--", *arguments]
+        shim = [self.plan.shim] if self.plan.shim else ["-c", _START_SHIM, str(_ROOT)]
         with (self.directory / "torchrun.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, "-c", _START_SHIM, str(_ROOT), *own],
+                [sys.executable, *shim, *own],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -122,52 +155,65 @@ class Attempt:
     def _result_path(self) -> Path:
         return self.directory / "result.json"
 
-    def _pass_on_stop(self, launcher: "subprocess.Popen[bytes]", *, started: bool) -> None:
-        """Ask the workers to stop, each of them once; kill everything when the time is over.
+    def _watch(self, launcher: "subprocess.Popen[bytes]", logs: WorkerLogs, beats: Beats) -> None:
+        """Look once at everything that may end this attempt."""
+        if beats.due():
+            self.gang.beat(beats.look())
+        self._note_workers(launcher, logs)
+        if self.stop.requested:
+            self.gang.stopping()
+            self._ender.pass_on_stop(launcher, started=logs.found_any)
+        elif not self._suspected and self._result_path.with_suffix(".ending").exists():
+            self._suspect("a worker ended, and torchrun is ending the others")
+        order = self.gang.drain()
+        if order is not None:
+            self._ender.begin(*order, launcher, logs, beats, ending_already=self._suspected)
+        self._ender.kill_if_due(launcher)
 
-        The workers and not torchrun, which would lose their exit codes; the processes and not their groups,
-        for data loaders must live until the checkpoint is written.
+    def _note_workers(self, launcher: "subprocess.Popen[bytes]", logs: WorkerLogs) -> None:
+        """Remember which process each rank is, while they start; later it may be gone."""
+        missing = len(self._workers) < self.plan.nproc_per_node
+        if logs.found_any and self._looks < (_MOST_LOOKS if missing else _LOOKS):
+            self._looks += 1
+            self._workers |= worker_ranks(launcher.pid)
+
+    def _left_or_told(self, result: dict[str, Any]) -> tuple[int, ...]:
+        """Return the ranks whose ends are told, or that left with 0 by themselves.
+
+        One that leaves with 0 because torchrun or we asked it to is not among torchrun's failures, either.
         """
-        if self.stop.overdue(shutdown_seconds(self.plan)):
-            if not self._killed:
-                self._killed = True
-                why = "asked to stop at once" if self.stop.at_once else "time for stopping is over"
-                self.console.say(f"{why}, killing all processes")
-            send((process.pid for process in descendants(os.getpid(), snapshot())), SIGKILL)
-            return
-        if len(self._signalled) == self.plan.nproc_per_node:
-            return
-        leaders = set(worker_leaders(launcher.pid))
-        if not leaders and not started:
-            launcher.kill()  # it is still importing torch, there is nothing to save
-        send(leaders - self._signalled, SIGTERM)
-        self._signalled |= leaders
+        told = {failure["rank"] for failure in result.get("failures", ())}
+        asked = {*result.get("closed", ()), *self._ender.signalled}
+        return tuple(rank for rank in self.plan.ranks if rank in told or self._workers.get(rank) not in asked)
 
-    def _tear_down(self) -> list[int]:
-        """End what torchrun left behind; return the pids of what cannot be ended."""
-        polite = 0.0 if self._killed else _TEARDOWN_SECONDS
-        if self.stop.since is not None:
-            polite = min(polite, self.stop.since + shutdown_seconds(self.plan) - time.monotonic())
-        return end_descendants(polite)
+    def _suspect(self, hint: str) -> None:
+        if not self._suspected:
+            self._suspected = True
+            self.gang.suspect(hint)
 
-    def _collect(self, code: int, logs: WorkerLogs, progress: Progress, seconds: float) -> Evidence:
+    def _collect(self, code: int, logs: WorkerLogs, beats: Beats, seconds: float) -> Evidence:
         result = read_json(self._result_path)
+        # Whoever was asked to stop ends as it likes: only what we ended for another's sake is no evidence.
+        signalled = set() if self.stop.requested else self._ender.signalled
         return Evidence(
             launcher=result.get("outcome", "died"),
             launcher_code=code,
             launcher_message=result.get("message", ""),
-            ranks=tuple(self.plan.ranks),
-            ends=read_ends(result, self.status_directory, logs.last_words),
+            launcher_node=self.plan.node_rank,
+            ranks=self._left_or_told(result),
+            ends=read_ends(result, self.status_directory, logs.last_words, signalled),
             stop_requested=self.stop.requested,
-            step=progress.step,
+            drained=self._ender.drained,
+            step=beats.step,
             seconds=seconds,
             finished=read_json(self.status_directory / "finished.json"),
             stopped=read_json(self.status_directory / "stopped.json"),
+            hung=self._ender.hung,
         )
 
 
 def next_attempt(state_directory: Path) -> int:
-    """Return the first number no attempt of this run had: an agent started anew counts on."""
+    """Return the first number no attempt of this run had here: an agent started anew counts on."""
     numbers: Iterable[str] = (path.name.partition("-")[2] for path in state_directory.glob("attempt-*"))
     with suppress(ValueError):
         return max((int(number) for number in numbers), default=-1) + 1

@@ -13,7 +13,7 @@ def shutdown_seconds(plan: Plan) -> float:
     return max(plan.grace_period_seconds - SHUTDOWN_MARGIN_SECONDS, plan.grace_period_seconds / 2)
 
 
-def torchrun_arguments(plan: Plan, attempt: int, port: int, log_directory: Path) -> list[str]:
+def torchrun_arguments(plan: Plan, rdzv: str, port: int, log_directory: Path) -> list[str]:
     """Return torchrun's command line, without the program.
 
     Static rendezvous and no restarts of its own (across pods they are unreliable): every attempt is a new
@@ -22,7 +22,7 @@ def torchrun_arguments(plan: Plan, attempt: int, port: int, log_directory: Path)
     arguments = [
         *("--nnodes", str(plan.nnodes), "--node-rank", str(plan.node_rank)),
         *("--nproc-per-node", str(plan.nproc_per_node)),
-        *("--rdzv-backend", "static", "--rdzv-id", f"{plan.run_id}-{attempt}"),
+        *("--rdzv-backend", "static", "--rdzv-id", rdzv),
         *("--master-addr", plan.master_addr, "--master-port", str(port)),
         *("--max-restarts", "0", "--log-dir", str(log_directory), "--redirects", "3"),
     ]
@@ -41,6 +41,8 @@ def worker_environment(plan: Plan, attempt: int, status_directory: Path) -> dict
         environment["PYTHONSAFEPATH"] = "1"
         # Huge pages for what torch allocates and frees in each step on a CPU: a tenth of the time (glibc >= 2.35).
         environment.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    if plan.hang_timeout_seconds is not None:
+        environment["DDPK8S_HANG_TIMEOUT"] = str(plan.hang_timeout_seconds)
     environment.update(plan.env)
     environment.update(
         DDPK8S_JOB=plan.job,

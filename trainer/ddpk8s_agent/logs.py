@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+from ddpk8s_agent.bound import Bound
 from ddpk8s_agent.console import Console
 from ddpk8s_agent.progress import PREFIX, Progress
 from ddpk8s_agent.tail import Tail, last_lines
@@ -16,15 +17,25 @@ def log_path(attempt_directory: Path, rank: int, stream: str) -> Path:
 
 
 class WorkerLogs:
-    """The output of this node's ranks in one attempt."""
+    """The output of this node's ranks in one attempt.
 
-    def __init__(self, directory: Path, ranks: range, console: Console, progress: Progress) -> None:
+    Attributes:
+        torchrun_directory: Where torchrun puts its files.
+        lines: How many lines each rank has written so far.
+    """
+
+    def __init__(
+        self, directory: Path, ranks: range, console: Console, progress: Progress, *, many: bool
+    ) -> None:
         self.torchrun_directory = directory / "torchrun"
         self._directory = directory
         self._console = console
         self._progress = progress
         self._ranks = ranks
+        self._many = many  # ranks in all, so that lines need the number of theirs
         self._tails: dict[tuple[int, str], Tail] = {}
+        self._bounds: dict[tuple[int, str], Bound] = {}
+        self.lines: dict[int, int] = {}
 
     @property
     def found_any(self) -> bool:
@@ -37,6 +48,7 @@ class WorkerLogs:
         now = time.monotonic()
         for (rank, stream), tail in self._tails.items():
             self._show(rank, stream, tail.read(now))
+            self._bounds[rank, stream].keep(tail.position)
 
     def finish(self) -> None:
         """Forward all that is left, when the workers are gone."""
@@ -55,6 +67,10 @@ class WorkerLogs:
                 return lines
         return []
 
+    def last_lines(self, rank: int, count: int) -> list[str]:
+        """Return the last lines of a rank's stderr, where stacks are."""
+        return last_lines(log_path(self._directory, rank, "stderr"), count, window=1 << 20)
+
     def _discover(self) -> None:
         """Open the files torchrun made, and give them names that people find."""
         if len(self._tails) == len(self._ranks) * len(STREAMS):
@@ -63,11 +79,14 @@ class WorkerLogs:
             rank, stream = self._ranks[int(found.parent.name)], found.stem
             if (rank, stream) not in self._tails:
                 self._tails[rank, stream] = Tail(found)
-                found.rename(log_path(self._directory, rank, stream))
+                path = log_path(self._directory, rank, stream)
+                found.rename(path)
+                self._bounds[rank, stream] = Bound(path)
 
     def _show(self, rank: int, stream: str, lines: list[str]) -> None:
         write = self._console.out if stream == "stdout" else self._console.err
-        prefix = f"[rank {rank}] " if len(self._ranks) > 1 else ""
+        prefix = f"[rank {rank}] " if self._many else ""
+        self.lines[rank] = self.lines.get(rank, 0) + len(lines)
         for line in lines:
             progress = self._progress.observe(line) if rank == 0 else None
             is_progress = rank == 0 and stream == "stdout" and line.startswith(PREFIX)

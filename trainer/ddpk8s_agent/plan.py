@@ -1,5 +1,6 @@
 """What the agent is told: one JSON file, written by the launcher."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = 1
+_OF_THIS_NODE = ("stateDirectory", "terminationMessagePath", "masterAddr", "checks", "shim")
 
 
 class Mistake(Exception):
@@ -65,6 +67,12 @@ class Plan:
         nproc_per_node: Workers on each node.
         master_addr: Address of node rank 0.
         master_port: Port of torchrun's store; None takes a free one.
+        gang_port: Port on which node 0's agent listens; None with a single node.
+        launch_id: Names one launch of the run; a new one counts failures anew.
+        start_deadline_seconds: Time for all nodes to be here.
+        hang_timeout_seconds: Without progress of any rank; None never ends an attempt for that.
+        shim: Stands in the place of the agent's own shim, to run without torch; None outside of tests.
+        spec_hash: Of everything here that must be alike on all nodes.
         command: What each worker runs.
         env: Environment of the workers, on top of the agent's own.
         max_restarts: Failures after which the gang starts again.
@@ -87,6 +95,12 @@ class Plan:
     env: Mapping[str, str]
     max_restarts: int
     grace_period_seconds: float
+    gang_port: int | None = None
+    launch_id: str = ""
+    start_deadline_seconds: float = 900.0
+    hang_timeout_seconds: float | None = None
+    shim: str | None = None
+    spec_hash: str = ""
     checks: Checks = field(default_factory=Checks)
     checkpoint_directory: str | None = None
     progress_regex: str | None = None
@@ -98,6 +112,11 @@ class Plan:
         """Global ranks of this node's workers."""
         first = self.node_rank * self.nproc_per_node
         return range(first, first + self.nproc_per_node)
+
+    @property
+    def token(self) -> str:
+        """Names the launch: agents of another one never meet this gang."""
+        return f"{self.run_id}.{self.launch_id}" if self.launch_id else self.run_id
 
     @property
     def reports_progress(self) -> bool:
@@ -148,6 +167,12 @@ def _parse(document: dict[str, Any]) -> Plan:
         env=dict(document.get("env") or {}),
         max_restarts=int(document["maxRestarts"]),
         grace_period_seconds=float(document["gracePeriodSeconds"]),
+        gang_port=document.get("gangPort"),
+        launch_id=str(document.get("launchId") or ""),
+        start_deadline_seconds=float(document.get("startDeadlineSeconds") or 900),
+        hang_timeout_seconds=_optional_seconds(document.get("hangTimeoutSeconds")),
+        shim=document.get("shim"),
+        spec_hash=_spec_hash(document),
         checks=Checks(
             shared_memory_bytes=checks.get("sharedMemoryBytes"),
             gpus=int(checks.get("gpus") or 0),
@@ -159,6 +184,16 @@ def _parse(document: dict[str, Any]) -> Plan:
         termination_message_path=document.get("terminationMessagePath"),
         state_directory=Path(document["stateDirectory"]).absolute(),
     )
+
+
+def _optional_seconds(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _spec_hash(document: Mapping[str, Any]) -> str:
+    """Return a hash of what must be alike on all nodes: all but the files of this one."""
+    shared = {name: value for name, value in document.items() if name not in _OF_THIS_NODE}
+    return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _node_rank(environment: Mapping[str, str]) -> int:

@@ -33,11 +33,14 @@ def find_mistakes(plan: Plan) -> list[Mistake]:
 
 
 def _topology(plan: Plan) -> Iterator[Mistake]:
-    if plan.nnodes != 1 or plan.node_rank != 0:
+    if not 0 <= plan.node_rank < plan.nnodes:
         yield Mistake(
-            f"spec.topology.nnodes is {plan.nnodes} (this is node rank {plan.node_rank}), "
-            "and this version of the agent runs one node",
-            "set spec.topology.nnodes: 1, with more spec.topology.nprocPerNode",
+            f"spec.topology.nnodes is {plan.nnodes}, and this is node rank {plan.node_rank}, counted from 0",
+            "DDPK8S_NODE_RANK or JOB_COMPLETION_INDEX in the environment of this agent is wrong",
+        )
+    if plan.nnodes > 1 and plan.gang_port is None:
+        yield Mistake(
+            "the plan has several nodes and no gangPort", "write the plan with this version of ddpk8s"
         )
 
 

@@ -90,6 +90,18 @@ def worker_leaders(launcher: int) -> list[int]:
     return [p.pid for p in snapshot().values() if p.parent == launcher and p.group == p.pid]
 
 
+def worker_ranks(launcher: int) -> dict[int, int]:
+    """Return the pids of the workers by global rank, which their environment tells (Linux)."""
+    ranks = {}
+    for number, pid in enumerate(sorted(worker_leaders(launcher))):
+        rank = number
+        with suppress(OSError, ValueError):
+            environment = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            rank = next((int(each[5:]) for each in environment if each.startswith(b"RANK=")), number)
+        ranks[rank] = pid
+    return ranks
+
+
 def send(pids: Iterable[int], number: signal.Signals) -> None:
     """Send a signal to each of `pids` that lives."""
     for pid in pids:

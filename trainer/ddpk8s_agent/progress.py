@@ -24,10 +24,16 @@ def parse_line(line: str) -> dict[str, Any] | None:
 
 
 class Progress:
-    """The newest step of one attempt, and the progress lines to show."""
+    """The newest step of one attempt, and the progress lines to show.
+
+    Attributes:
+        step: The newest step, if any was seen.
+        signs: How often progress was seen, a newer step or not.
+    """
 
     def __init__(self, attempt: int, regex: str | None) -> None:
         self.step: int | None = None
+        self.signs = 0
         self._attempt = attempt
         self._regex = re.compile(regex) if regex else None
         self._interval = float(os.environ.get("DDPK8S_PROGRESS_SECONDS") or 10.0)
@@ -42,11 +48,13 @@ class Progress:
         """
         content = parse_line(line)
         if content is not None:
+            self.signs += 1
             self._advance(content.get("step"))
             return None
         match = self._regex.search(line) if self._regex else None
         if not match:
             return None
+        self.signs += 1
         content = self._content(match.groupdict())
         self._advance(content.get("step"))
         self._waiting = content

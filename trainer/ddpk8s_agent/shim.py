@@ -3,7 +3,8 @@
 Run by the agent in a process of its own, the only one of ours that imports torch:
 `shim.main(["--result", FILE, "--parent", PID, "--", *torchrun's arguments])`.
 
-FILE gets one JSON object: `outcome` (`finished`; `failed` with `failures`, in the order torchrun saw them;
+FILE, with the ending .ending, appears as soon as torchrun ends workers because one failed. FILE itself
+gets one JSON object: `outcome` (`finished`; `failed` with `failures`, in the order torchrun saw them;
 `stopped` by a signal; `error` before or beside the workers) and `closed`, the pids it ended itself after
 the first failure. Local ranks that are not among the failures left with 0.
 """
@@ -20,15 +21,17 @@ from ddpk8s_agent.processes import terminate_with_parent
 
 
 class _ClosedWorkers(logging.Handler):
-    """Remembers which workers torchrun ended, from the arguments of its log records."""
+    """Remembers which workers torchrun ended, from the arguments of its log records; says at once that it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: Path) -> None:
         super().__init__()
         self.pids: list[int] = []
+        self._ending = ending
 
     def emit(self, record: logging.LogRecord) -> None:
         if "closing signal" in str(record.msg) and isinstance(record.args, tuple) and record.args:
             self.pids.append(int(str(record.args[0])))
+            self._ending.touch()
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +42,7 @@ def main(arguments: list[str]) -> int:
     own, torchrun_arguments = parser.parse_known_args(arguments)
     if not terminate_with_parent(own.parent):
         return 1  # the agent died before it could be watched
-    closed = _ClosedWorkers()
+    closed = _ClosedWorkers(own.result.with_suffix(".ending"))
     result = _run(torchrun_arguments[torchrun_arguments[:1] == ["--"] :], closed)
     partial = own.result.with_suffix(".partial")
     partial.write_text(json.dumps({**result, "closed": closed.pids}), encoding="utf-8")

@@ -87,10 +87,12 @@ class Tail:
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb", buffering=0)
         self._splitter = LineSplitter()
+        self.position = 0
 
     def read(self, now: float) -> list[str]:
         """Return the lines that came, at most a megabyte, so that one loud worker stops nobody else."""
         data = os.read(self._file.fileno(), _CHUNK)
+        self.position += len(data)
         return self._splitter.feed(data, now) if data else []
 
     def drain(self, now: float) -> list[str]:

@@ -13,4 +13,6 @@ if __name__ == "__main__":
 
     from ddpk8s_trainer.main import main
 
-    sys.exit(main(sys.argv[1:], STOP))
+    code = main(sys.argv[1:], STOP)
+    STOP.outlast()
+    sys.exit(code)

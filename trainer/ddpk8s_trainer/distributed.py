@@ -1,5 +1,6 @@
 """The gang of processes: who this rank is, and how ranks agree."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +9,20 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
 
 from ddpk8s_trainer import errors
 from ddpk8s_trainer.errors import ConfigurationMistake, TrainerError
 
 T = TypeVar("T")
 
-# Longer than any hang timeout: the agent finds hangs and names the rank, long before a collective gives up.
-_TIMEOUT = timedelta(hours=1)
+HANG_VARIABLE = "DDPK8S_HANG_TIMEOUT"
+# Time for the agent to find a hang and to ask the ranks for their stacks, before a collective gives up by itself.
+_HANG_MARGIN = timedelta(seconds=300)
 # Rank 0 may tokenise for hours while the others wait.
 _PREPARE_TIMEOUT = timedelta(days=2)
+# Collectives count in milliseconds, and no wait for a hang takes this long.
+_LONGEST = timedelta(days=365)
 
 
 @dataclass(frozen=True)
@@ -86,24 +91,46 @@ class Gang:
         raise echo
 
 
+def collective_timeout() -> timedelta:
+    """Return how long a collective waits: longer than the agent, which names the rank that hangs.
+
+    Raises:
+        ConfigurationMistake: the environment variable is not a number of seconds.
+    """
+    text = os.environ.get(HANG_VARIABLE)
+    if not text:
+        return default_pg_timeout
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < _LONGEST.total_seconds():
+        raise ConfigurationMistake(
+            f"{HANG_VARIABLE} is {text!r}, which is not a number of seconds up to {_LONGEST.days} days",
+            f"unset it, or set for example {HANG_VARIABLE}=1200; in a job file it is failurePolicy.hangTimeout",
+        )
+    return max(default_pg_timeout, timedelta(seconds=seconds) + _HANG_MARGIN)
+
+
 def join_gang() -> Gang:
     """Join the process group that torchrun's environment describes; without torchrun, a group of one.
 
     Raises:
-        ConfigurationMistake: more processes on this node than GPUs.
+        ConfigurationMistake: more processes on this node than GPUs, or the hang timeout is no number.
     """
+    timeout = collective_timeout()
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
         os.environ.setdefault(name, value)
     local_rank = int(os.environ["LOCAL_RANK"])
     device = _pick_device(local_rank)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     if "MASTER_ADDR" in os.environ:
-        dist.init_process_group(backend, timeout=_TIMEOUT)
+        dist.init_process_group(backend, timeout=timeout)
     else:
         dist.init_process_group(
-            backend, timeout=_TIMEOUT, store=torch._C._distributed_c10d.HashStore(), rank=0, world_size=1
+            backend, timeout=timeout, store=torch._C._distributed_c10d.HashStore(), rank=0, world_size=1
         )
-    control = _group(dist.new_group(backend="gloo", timeout=_PREPARE_TIMEOUT))
+    control = _group(dist.new_group(backend="gloo", timeout=max(_PREPARE_TIMEOUT, timeout)))
     return Gang(dist.get_rank(), dist.get_world_size(), local_rank, device, control)
 
 

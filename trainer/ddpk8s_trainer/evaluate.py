@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.distributed import Gang
 
 
@@ -62,6 +63,7 @@ def evaluate(
     confusion = torch.zeros(num_labels * num_labels, dtype=torch.float64, device=gang.device)
     loss = torch.zeros((), dtype=torch.float64, device=gang.device)
     for ids in batches:
+        beat()
         batch = collate(ids)
         labels = batch.pop("labels")
         logits = forward(batch)

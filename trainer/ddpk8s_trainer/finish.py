@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch.distributed.checkpoint import load  # type: ignore[attr-defined]
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.checkpoint.manifest import InvalidCheckpointError
 from ddpk8s_trainer.checkpoint.verify import check_content, check_structure
 from ddpk8s_trainer.config import TrainerConfig
@@ -95,6 +96,7 @@ def _load_best(run: Run) -> int:
             f"the checkpoint of the best step {best} cannot be used ({problem}): the last weights are exported"
         )
         return run.state.step
+    beat()
     weights = {"model": run.strategy.module.state_dict()}
     load(weights, checkpoint_id=path, process_group=run.gang.control)
     run.strategy.module.load_state_dict(weights["model"])

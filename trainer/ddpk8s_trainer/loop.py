@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.errors import Stopped
 from ddpk8s_trainer.evaluate import as_event, evaluate
 from ddpk8s_trainer.nonfinite import handle_bad_gradient, handle_bad_loss
@@ -43,6 +44,7 @@ def train(run: Run) -> None:
         run.timer.lap("optimizer")
 
         run.state.step = step
+        beat(step)
         run.log_step(totals, learning_rate, norm)
         best = _evaluate_if_due(run)
         last = step == run.total_steps
@@ -77,6 +79,7 @@ def _forward_backward(run: Run, step: int) -> Totals:
         tokens += run.count_tokens(ids)
         padded += batch["input_ids"].numel()
         run.timer.lap("data")
+        beat()
         with run.strategy.micro_step(last=number == len(micro_batches)):
             losses = functional.cross_entropy(run.strategy.forward(batch), labels, reduction="none")
             if not len(ids):

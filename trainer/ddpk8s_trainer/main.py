@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from ddpk8s_trainer.beats import open_beats
 from ddpk8s_trainer.callbacks import Callback
 from ddpk8s_trainer.config import TrainerConfig, load_config
 from ddpk8s_trainer.distributed import Gang, join_gang, leave_gang
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str], stop: StopRequest, callbacks: Sequence[Callba
     parser.add_argument("--config", type=Path, required=True, help="JSON file with job, runId and training")
     options = parser.parse_args(arguments)
     rank = int(os.environ.get("RANK", "0"))
+    open_beats(rank)
     try:
         config = load_config(options.config)
         _quiet_libraries(config)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.checkpoint import Found
 from ddpk8s_trainer.errors import CheckpointMistake
 from ddpk8s_trainer.run import Run
@@ -42,6 +43,7 @@ def resume(run: Run, found: Found | None) -> None:
         seed_everything(run.training.seed, 1 + run.gang.rank, found.step)
         before = metadata["worldSize"]
         run.say(f"number of processes: {before} -> {run.gang.world_size}; same batches, new random streams")
+    beat(found.step)
     _cut_samples(run, found.step)
     run.recorder.start(run.total_steps, found.step, rejected, epoch=run.epoch())
     run.say(f"continuing from step {found.step} of {run.total_steps} ({found.path})")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torch import nn
 
 from ddpk8s.spec.training import Training
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.callbacks import Callback
 from ddpk8s_trainer.checkpoint import CheckpointManager, check_space
 from ddpk8s_trainer.clock import SaveClock
@@ -73,12 +74,15 @@ def build_run(
 
     recorder.phase("loading")
     module = _build_model(training, tokens, gang)
+    beat()
     digest = parameters_digest(module) if gang.is_main else ""
     batch = collate(tokens.train, _longest(tokens.train), tokens.tokenizer.pad_token_id, None, gang.device)
     unused = find_unused_parameters(module, batch)
+    beat()
     if unused:
         say(gang, f"parameters that the model does not use, and that stay as they are: {', '.join(unused)}")
     strategy = DDPStrategy(module, training, gang, unused)
+    beat()
     gang.decide(lambda: check_space(config.job_directory, strategy.state_bytes()))
     seed_everything(training.seed, 1 + gang.rank)  # another dropout on every rank
 
@@ -131,7 +135,7 @@ def load_tokens(config: TrainerConfig, gang: Gang, stop: StopRequest, recorder: 
     if not is_whole(Path(prepared.train)):
         # A cache that this node does not see: its first process makes its own, the others find that.
         if gang.local_rank == 0:
-            prepare(training, config.cache_directory, lambda _message: None)
+            prepare(training, config.cache_directory, lambda _message: beat())
         gang.gather(None)
     train = TokenDataset(prepared.train)
     if prepared.shared_texts:

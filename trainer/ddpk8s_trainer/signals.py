@@ -19,6 +19,12 @@ class StopRequest:
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
 
+    @staticmethod
+    def outlast() -> None:
+        """Take no notice of signals any more: Python lets go of its handlers some time before the process ends."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         self.requested = True
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.distributed import Gang
 from ddpk8s_trainer.seeding import random_state, restore_random_state
 from ddpk8s_trainer.strategy import Strategy
@@ -35,6 +36,7 @@ def warm_up(strategy: Strategy, batch: Batch, gang: Gang, passes: int = 2) -> No
         with strategy.micro_step(last=True):
             strategy.backward(functional.cross_entropy(strategy.forward(inputs), labels))
         strategy.discard()
+        beat()
     for name, buffer in strategy.module.named_buffers():
         buffer.copy_(buffers[name])
     restore_random_state(randomness, gang.device)

@@ -1,11 +1,15 @@
-"""`ddpk8s run`: the same job file on this machine, under the same agent.
+"""`ddpk8s run`: the same job file on this machine, under the same agents.
 
-machine     cores and GPUs that are here
+machine     cores, GPUs and ports that are here
 substitute  what this machine has in place of a cluster (pure)
 volumes     paths below mounts (pure)
-directory   the run directory: lock, record, the agent's files
+nodes       what each node's agent gets of the machine (pure)
+directory   the run directory: lock, record, the agents' files
 identity    whether a run is continued (pure)
-agent       the agent's process, its output and signals
+agent       one agent's process and its output
+agents      those of all nodes, and their replacement
+stopper     Ctrl-C and SIGTERM, passed on to all of them
+story       what the agents' own lines tell (pure)
 display     what is shown meanwhile: a live panel, or plain lines
 summary     what is left to say in the end
 run         all of it in order

@@ -1,146 +1,106 @@
-"""The agent's process: started in a session of its own, read line by line, asked to stop."""
+"""One agent's process: started in a session of its own, its output read as whole lines."""
 
 import os
-import selectors
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Literal
 
 PROGRESS_PREFIX = "ddpk8s-progress: "
 AGENT_PREFIX = "ddpk8s-agent: "
 STOPPED = 143
-_POLL_SECONDS = 0.2
-_KILL_SECONDS = 15.0
 _CHUNK = 1 << 16
 
 Stream = Literal["stdout", "stderr"]
 
 
-class Stopper:
-    """Ctrl-C and SIGTERM while the agent runs.
+@dataclass(frozen=True)
+class Line:
+    """A line of an agent's output: its own or a worker's, without the end of the line."""
 
-    The first one asks the agent to stop in order, which saves the state; a second Ctrl-C to stop at once. If
-    even that brings nothing, the agent is killed, and its torchrun and workers see to their own end.
+    node: int
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True)
+class Start:
+    """How an agent is started, and started again.
+
+    Attributes:
+        command: Its command line.
+        environment: All of its environment.
+        keep_fd: File descriptor of the lock, which it holds as long as it lives.
     """
 
-    def __init__(self, *, saves: bool) -> None:
-        """Listen to nothing yet; `saves` says whether the workers are ours, and known to save their state."""
-        self.asked = 0
-        self._saves = saves
-        self._told = 0
-        self._pid: int | None = None
-        self._since = 0.0
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    keep_fd: int
 
-    def install(self) -> None:
-        """Listen to the signals."""
-        signal.signal(signal.SIGINT, self._interrupt)
-        signal.signal(signal.SIGTERM, self._terminate)
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
-            signal.signal(signal.SIGHUP, self._terminate)
 
-    def watch(self, pid: int | None) -> None:
-        """Have signals passed on to the agent, those too that came before it was there; None: it is gone."""
-        self._pid = pid
-        self._pass_on()
+def agent_command(plan: Path, keep_fd: int) -> tuple[str, ...]:
+    """Return the command line of the agent of a plan.
 
-    def news(self) -> str | None:
-        """Return what to tell the user of a signal that came, once."""
-        if self.asked == self._told:
-            return None
-        self._told = self.asked
-        if self._saves:
-            first = "stopping: saving a checkpoint; Ctrl-C again stops at once"
-            return first if self.asked == 1 else "stopping at once, nothing more is saved"
-        return "stopping your script; Ctrl-C again kills it" if self.asked == 1 else "killing your script"
+    `-P` keeps the current directory out of its module path. It watches us and stops in order if we die.
+    """
+    return (
+        *(sys.executable, "-P", "-m", "ddpk8s_agent", "--plan", str(plan)),
+        *("--parent", str(os.getpid()), "--keep-fd", str(keep_fd)),
+    )
 
-    def kill_if_deaf(self) -> None:
-        """Kill the agent if it does not stop at once, as asked."""
-        if self.asked > 1 and self._pid and time.monotonic() - self._since > _KILL_SECONDS:
-            self._send(signal.SIGKILL)
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = min(self.asked + 1, 2)
-        self._since = time.monotonic()
-        self._pass_on()
+class Pipe:
+    """One stream of an agent's output; selectors take it as a file."""
 
-    def _terminate(self, _number: int, _frame: FrameType | None) -> None:
-        self.asked = max(self.asked, 1)
-        self._pass_on()
+    def __init__(self, stream: Stream, file: IO[bytes]) -> None:
+        self.stream: Stream = stream
+        self.open = True
+        self._file = file
+        self._rest = b""
 
-    def _pass_on(self) -> None:
-        if self.asked:
-            self._send(signal.SIGTERM if self.asked == 1 else signal.SIGQUIT)
+    def fileno(self) -> int:
+        """Return the descriptor to wait for."""
+        return self._file.fileno()
 
-    def _send(self, number: signal.Signals) -> None:
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+    def read(self) -> list[str]:
+        """Return the lines that are complete; at the end the rest too, and `open` is False from then on."""
+        data = os.read(self.fileno(), _CHUNK)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data:
+            self.open = False
+            lines += [self._rest] if self._rest else []
+        return [line.decode("utf-8", errors="replace") for line in lines]
+
+    def close(self) -> None:
+        """Let go of the descriptor."""
+        self._file.close()
 
 
 class AgentProcess:
     """A running agent."""
 
-    def __init__(self, plan: Path, lock_fd: int, environment: Mapping[str, str]) -> None:
-        """Start it.
-
-        `-P` keeps the current directory out of its module path. It watches us and stops in order if we die.
-        It holds the lock as long as it lives.
-        """
+    def __init__(self, start: Start) -> None:
+        """Start it; Ctrl-C of the terminal does not reach it but through us."""
         self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-P", "-m", "ddpk8s_agent", "--plan", str(plan)),
-                *("--parent", str(os.getpid()), "--keep-fd", str(lock_fd)),
-            ],
+            start.command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(environment),
-            pass_fds=[lock_fd],
+            env=dict(start.environment),
+            pass_fds=[start.keep_fd],
             start_new_session=True,
         )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self.pipes = (Pipe("stdout", self._process.stdout), Pipe("stderr", self._process.stderr))
 
     @property
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
 
-    def lines(self) -> Iterator[tuple[Stream, str] | None]:
-        """Yield its output line by line until it ends; None where nothing came for a while."""
-        with selectors.DefaultSelector() as selector:
-            assert self._process.stdout is not None
-            assert self._process.stderr is not None
-            selector.register(self._process.stdout, selectors.EVENT_READ, "stdout")
-            selector.register(self._process.stderr, selectors.EVENT_READ, "stderr")
-            rests: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
-            while selector.get_map():
-                ready = selector.select(_POLL_SECONDS)
-                if not ready:
-                    yield None
-                for key, _events in ready:
-                    stream: Stream = key.data
-                    data = _read(key.fileobj)
-                    *complete, rests[stream] = (rests[stream] + data).split(b"\n")
-                    yield from ((stream, _text(line)) for line in complete)
-                    if not data:
-                        selector.unregister(key.fileobj)
-                        if rests[stream]:
-                            yield stream, _text(rests[stream])
-
-    def wait(self) -> int:
-        """Return its exit code, 128 + the signal if it was killed."""
-        code = self._process.wait()
-        return code if code >= 0 else 128 - code
-
-
-def _read(file: "int | IO[bytes] | object") -> bytes:
-    return os.read(file if isinstance(file, int) else file.fileno(), _CHUNK)  # type: ignore[attr-defined]
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", errors="replace")
+    def exit_code(self) -> int | None:
+        """Return its exit code, of a signal the negative number; None while it runs or has output unread."""
+        return None if any(pipe.open for pipe in self.pipes) else self._process.poll()

@@ -75,9 +75,22 @@ class RunDirectory:
         except OSError:
             return {}
 
-    def write(self, name: str, content: Mapping[str, Any]) -> Path:
-        """Write a JSON file, all of it or nothing; return its path."""
-        path = self.path / name
+    def node(self, rank: int) -> Path:
+        """Return the directory of a node's files.
+
+        Node 0's are where those of an only node are: however many nodes a run is continued with, its attempts
+        are counted on. A node's directory lies in no other one's state, whose agent would take its processes
+        for its own.
+        """
+        return self.path / f"node-{rank}" if rank else self.path
+
+    def state(self, run_id: str, rank: int = 0) -> Path:
+        """Return where a node's agent keeps what it has of a run: attempts, and its last word."""
+        return self.node(rank) / run_id
+
+    def write(self, name: str, content: Mapping[str, Any], rank: int = 0) -> Path:
+        """Write a JSON file of a node, all of it or nothing; return its path."""
+        path = self.node(rank) / name
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         partial.replace(path)

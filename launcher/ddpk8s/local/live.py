@@ -1,4 +1,4 @@
-"""The panel on a terminal: a bar, and the figures below it. Lines scroll by above."""
+"""The panel on a terminal: a bar, below it the figures and what the gang waits for. Lines scroll by above."""
 
 import sys
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ddpk8s.local.agent import Stream
 from ddpk8s.local.display import Display
+from ddpk8s.local.story import Story
 from ddpk8s.local.texts import evaluation_line, figures, position, remaining
 
 _console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -23,12 +24,12 @@ def can_draw() -> bool:
 
 
 class LiveDisplay(Display):
-    """A bar with phase, step and remaining time; below it loss, speed and the last evaluation."""
+    """A bar with phase, step and remaining time; below it loss, speed, the last evaluation, and the gang."""
 
     def __init__(self) -> None:
         super().__init__()
         self._live = Live(
-            _panel({"phase": "starting"}),
+            panel({"phase": "starting"}, self.story),
             console=_console,
             refresh_per_second=4,
             transient=True,
@@ -51,16 +52,29 @@ class LiveDisplay(Display):
 
     def update(self, progress: Mapping[str, Any]) -> None:
         """Draw the panel anew."""
-        self._live.update(_panel(progress))
+        self._live.update(panel(progress, self.story))
+
+    def retell(self) -> None:
+        """Draw the panel anew."""
+        self.update(self.progress)
+
+    def say(self, node: int, text: str) -> None:
+        """Show what an agent says, but who is waited for in the panel only, where it does not pile up."""
+        if node or not text or text != self.story.waiting:
+            super().say(node, text)
 
 
-def _panel(progress: Mapping[str, Any]) -> RenderableType:
+def panel(progress: Mapping[str, Any], story: Story) -> RenderableType:
+    """Return what is drawn: the newest progress, and where the gang is."""
     step, total = progress.get("step") or 0, progress.get("total")
     grid = Table.grid(padding=(0, 1), expand=False)
     bar = ProgressBar(total=total or 100, completed=step if total else 0, pulse=not total, width=30)
-    grid.add_row(str(progress.get("phase", "training")), bar, position(progress), remaining(progress))
+    phase = story.phase or str(progress.get("phase", "training"))
+    left = "" if story.phase else remaining(progress)  # nothing goes on
+    grid.add_row(phase, bar, position(progress), left)
     details = "  ".join(figures(progress))
     evaluation = progress.get("evaluation")
     if isinstance(evaluation, Mapping):
         details += f"  |  {evaluation_line(evaluation)}"
-    return Group(grid, Text(details, style="dim", no_wrap=True, overflow="ellipsis"))
+    lines = [details, story.line] if story.line else [details]
+    return Group(grid, *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in lines))

@@ -3,7 +3,7 @@
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ddpk8s.local.machine import Machine
 from ddpk8s.local.volumes import Volumes
@@ -11,8 +11,9 @@ from ddpk8s.render.agent_plan import read_paths, written_paths
 from ddpk8s.spec.base import Section
 from ddpk8s.spec.data import Batch
 from ddpk8s.spec.entrypoint import Entrypoint
-from ddpk8s.spec.job import TrainingJob
+from ddpk8s.spec.job import JobSpec, TrainingJob
 from ddpk8s.spec.training import Checkpoint, Training
+from ddpk8s.spec.values import amount
 
 S = TypeVar("S", bound=Section)
 CHECKPOINTS = "checkpoints"
@@ -34,8 +35,21 @@ class Substitution:
     hints: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks for on the command line.
+
+    Attributes:
+        nnodes: Nodes.
+        nproc: Processes of each node; None takes as many as the job wants and the machine has for each.
+    """
+
+    nnodes: int = 1
+    nproc: int | None = None
+
+
 def substitute(
-    job: TrainingJob, machine: Machine, volumes: Volumes, nproc: int | None, environment: Mapping[str, str]
+    job: TrainingJob, machine: Machine, volumes: Volumes, wish: Wish, environment: Mapping[str, str]
 ) -> Substitution:
     """Return the job as it runs on this machine.
 
@@ -43,18 +57,18 @@ def substitute(
         job: The job as written.
         machine: What is here.
         volumes: Directories that stand for its volumes.
-        nproc: Processes the user asks for; None takes as many as the job wants and the machine has.
+        wish: Nodes and processes that the user asks for.
         environment: Where secrets are looked for, by the name of their variable.
     """
     spec = job.spec
-    gpus = min(spec.resources.gpu, machine.gpus)
-    processes = nproc or min(spec.nproc_per_node, gpus or machine.cores)
+    gpus = min(spec.resources.gpu, machine.gpus // wish.nnodes)
+    processes = wish.nproc or min(spec.nproc_per_node, gpus or max(1, machine.cores // wish.nnodes))
     local_spec = _update(
         spec,
-        topology=_update(spec.topology, nnodes=1, nproc_per_node=processes),
+        topology=_update(spec.topology, nnodes=wish.nnodes, nproc_per_node=processes),
         resources=_update(spec.resources, gpu=gpus),
         env={name: volumes.map(value) for name, value in spec.env.items()},
-        training=spec.training and _training(spec.training, volumes, processes),
+        training=spec.training and _training(spec.training, volumes, wish.nnodes * processes),
         entrypoint=spec.entrypoint and _entrypoint(spec.entrypoint, volumes),
     )
     local = _update(job, spec=local_spec)
@@ -125,20 +139,34 @@ def _volume_lines(job: TrainingJob, volumes: Volumes) -> Iterator[str]:
 
 
 def _topology_lines(job: TrainingJob, local: TrainingJob, machine: Machine) -> Iterator[str]:
-    asked, here = job.spec, local.spec
-    if (asked.world_size, asked.resources.gpu) == (here.world_size, here.resources.gpu):
+    asked, here = _shape(job.spec), _shape(local.spec)
+    if asked == here:
         return
-    have = f"{machine.gpus} GPUs" if here.resources.gpu else f"{machine.cores} cores"
-    if asked.resources.gpu and not here.resources.gpu:
-        have += ", no GPU"
-    nodes = "1 node" if asked.topology.nnodes == 1 else f"{asked.topology.nnodes} nodes"
-    yield f"spec.topology: {nodes} x {asked.nproc_per_node} -> 1 node x {here.nproc_per_node} ({have} here)"
+    have = amount(machine.gpus, "GPUs") if here.gpus else amount(machine.cores, "cores")
+    if asked.gpus and not here.gpus:
+        have += f", {amount(machine.gpus, 'GPUs')}" if machine.gpus else ", no GPU"
+    yield f"spec.topology: {asked} -> {here} ({have} here)"
+
+
+class _Shape(NamedTuple):
+    nodes: int
+    processes: int
+    gpus: int
+
+    def __str__(self) -> str:
+        return f"{amount(self.nodes, 'nodes')} x {self.processes}"
+
+
+def _shape(spec: JobSpec) -> _Shape:
+    return _Shape(spec.topology.nnodes, spec.nproc_per_node, spec.resources.gpu)
 
 
 def _batch_lines(job: TrainingJob, local: TrainingJob) -> Iterator[str]:
     if job.spec.training and local.spec.training and job.spec.training.batch != local.spec.training.batch:
         batch = job.spec.training.batch
-        need = f"what globalBatch {batch.global_batch} needs with {local.spec.nproc_per_node} processes"
+        need = (
+            f"what globalBatch {batch.global_batch} needs with {amount(local.spec.world_size, 'processes')}"
+        )
         steps = batch.gradient_accumulation_steps
         yield f"spec.training.batch.gradientAccumulationSteps: {steps} -> {need}"
 

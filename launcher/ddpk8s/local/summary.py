@@ -1,7 +1,7 @@
 """What is left to say when the agent is gone: the result, or why there is none and what to do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,24 @@ class Outcome:
     Attributes:
         job: Name of the job.
         run_id: Its run.
-        exit_code: That of the agent.
-        word: The agent's last word: `reason`, `message`, `step`, `attempt`, `restarts`...; empty without one.
-        state_directory: The agent's files.
+        exit_code: That of the agent that speaks for the run.
+        word: Its last word: `reason`, `message`, `rank`, `attempt`, `restarts`...; empty without one.
+        state_directories: The agents' files, by node rank.
         job_directory: Checkpoints, model and report; None with a script of the user.
         seconds: Wall time.
+        nproc: Processes of each node.
+        node: The node whose agent speaks.
     """
 
     job: str
     run_id: str
     exit_code: int
     word: Mapping[str, Any]
-    state_directory: Path
+    state_directories: Sequence[Path]
     job_directory: Path | None
     seconds: float
+    nproc: int = 1
+    node: int = 0
 
     @property
     def state(self) -> str:
@@ -40,9 +44,23 @@ class Outcome:
 
     @property
     def attempt_directory(self) -> Path | None:
-        """Logs of the last attempt, if there was one."""
+        """Logs of the last attempt, on the node of the rank that failed; None if there was no attempt."""
+        attempt, rank, node = (self.word.get(name) for name in ("attempt", "rank", "node"))
+        if attempt is None:
+            return None
+        if rank is not None:
+            node = rank // self.nproc
+        elif node is None:
+            node = self.node
+        node = min(max(node, 0), len(self.state_directories) - 1)
+        directory = self.state_directories[node] / f"attempt-{attempt}"
+        return directory if directory.is_dir() else self.state_directories[0] / directory.name
+
+    @property
+    def finished(self) -> Mapping[str, Any]:
+        """What the trainer left at its end; rank 0 writes it, on node 0."""
         attempt = self.word.get("attempt")
-        return None if attempt is None else self.state_directory / f"attempt-{attempt}"
+        return read_json(self.state_directories[0] / f"attempt-{attempt}" / "status" / "finished.json")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -69,12 +87,13 @@ def result_lines(outcome: Outcome) -> list[str]:
     step = outcome.word.get("step")
     until = f" at step {step}" if step is not None else ""
     lines = [f"{outcome.job} finished{until} in {format_seconds(outcome.seconds)}{counted}"]
-    directory = outcome.attempt_directory
-    finished = read_json(directory / "status" / "finished.json") if directory else {}
+    finished = outcome.finished
     evaluation = finished.get("evaluation")
     if isinstance(evaluation, Mapping):
         lines += _table(_evaluation_rows(evaluation))
-    rows = {name: finished.get(name) for name in ("model", "report", "checkpoint")} | {"logs": directory}
+    rows = {name: finished.get(name) for name in ("model", "report", "checkpoint")} | {
+        "logs": outcome.attempt_directory
+    }
     return lines + _table({name: shown(Path(path)) for name, path in rows.items() if path})
 
 

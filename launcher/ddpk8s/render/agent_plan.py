@@ -1,10 +1,12 @@
 """From a job to the two JSON files that pods and laptop share: the agent's plan, the trainer's configuration.
 
+Every node has the same plan but for the agent's own files; its rank it learns from its environment.
 Pure: whoever calls has put the paths as the processes will see them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,12 +15,14 @@ from ddpk8s.spec.job import TrainingJob
 
 PLAN_SCHEMA = 1
 TRAINER_MODULE = "ddpk8s_trainer"
+HANG_TIMEOUT = timedelta(minutes=20)
+"""Time without progress that is a failure, where progress can be seen and the job says nothing."""
 HINT = "a volume of spec.storage must hold it, or the image"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the agent finds and leaves things.
+    """Where the agent finds and leaves things, and the other agents.
 
     Attributes:
         training_file: The trainer's configuration.
@@ -27,6 +31,9 @@ class Place:
         working_directory: Where a script of the user runs, or None.
         shared_memory: Whether /dev/shm has the size the job asks for, which a laptop need not grant.
         hints: What to do about a path that cannot be used, by field; `HINT` for those that are not in it.
+        master_address: Where the other nodes find node rank 0.
+        gang_port: TCP port on which its agent listens for theirs; None with one node.
+        launch_id: Names this start of the run; a new one has all its restarts before it.
     """
 
     training_file: str
@@ -35,6 +42,9 @@ class Place:
     working_directory: str | None = None
     shared_memory: bool = True
     hints: Mapping[str, str] = field(default_factory=dict)
+    master_address: str = "127.0.0.1"
+    gang_port: int | None = None
+    launch_id: str = ""
 
 
 def training_file(job: TrainingJob, run_id: str) -> dict[str, Any] | None:
@@ -54,12 +64,16 @@ def agent_plan(job: TrainingJob, run_id: str, place: Place) -> dict[str, Any]:
         "runId": run_id,
         "nnodes": spec.topology.nnodes,
         "nprocPerNode": spec.nproc_per_node,
-        "masterAddr": "127.0.0.1",
+        "masterAddr": place.master_address,
         "masterPort": spec.topology.master_port,
+        "gangPort": place.gang_port,
+        "launchId": place.launch_id,
         "command": _command(job, place),
         "env": dict(spec.env),
         "maxRestarts": policy.max_restarts,
         "gracePeriodSeconds": max(policy.grace_period, SHUTDOWN_MARGIN).total_seconds(),
+        "startDeadlineSeconds": policy.start_deadline.total_seconds(),
+        "hangTimeoutSeconds": hang_timeout(job),
         "checks": {
             "sharedMemoryBytes": spec.resources.shared_memory_bytes if place.shared_memory else None,
             "gpus": spec.resources.gpu,
@@ -71,6 +85,15 @@ def agent_plan(job: TrainingJob, run_id: str, place: Place) -> dict[str, Any]:
         "terminationMessagePath": place.termination_file,
         "stateDirectory": place.state_directory,
     }
+
+
+def hang_timeout(job: TrainingJob) -> float | None:
+    """Return the seconds without progress that are a failure; None where silence means nothing."""
+    policy = job.spec.failure_policy
+    if policy.hang_timeout is not None:
+        return policy.hang_timeout.total_seconds()
+    is_seen = job.spec.training is not None or policy.progress_regex is not None
+    return HANG_TIMEOUT.total_seconds() if is_seen else None
 
 
 def job_directory(job: TrainingJob) -> PurePosixPath | None:

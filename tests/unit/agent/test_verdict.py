@@ -1,13 +1,15 @@
 """Attribution, from texts as torch, gloo and NCCL write them."""
 
 import signal
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ddpk8s_agent.evidence import Evidence, RankEnd
+from ddpk8s_agent.classes import Class, classify
+from ddpk8s_agent.evidence import Evidence, HungRank, RankEnd
 from ddpk8s_agent.lastwords import final_exception
-from ddpk8s_agent.verdict import Class, Kind, classify, judge
+from ddpk8s_agent.verdict import Kind, judge
 
 GLOO_CLOSED = "RuntimeError: [../gloo/transport/tcp/pair.cc:561] Connection closed by peer [127.0.0.1]:1177"
 GLOO_TIMEOUT = (
@@ -44,6 +46,8 @@ def failed(*ends: RankEnd, ranks: int = 4, **more: Any) -> Evidence:
         (RankEnd(0, -9, 1, log=(GLOO_CLOSED,)), Class.OWN),
         (RankEnd(0, -15, 1, closed=True, log=("step 5",)), Class.ENDED),
         (RankEnd(0, 143, 1, closed=True), Class.ENDED),
+        (RankEnd(0, -15, 1, closed=True, log=(WATCHDOG,)), Class.WAITED),
+        (RankEnd(0, -15, 1, closed=True, log=("retrying: Broken pipe",)), Class.ENDED),
         (RankEnd(0, -15, 1, closed=True, log=traceback(GLOO_CLOSED)), Class.CUT_OFF),
         (RankEnd(0, -15, 1, closed=True, log=traceback("ValueError: slow to leave")), Class.OWN),
     ],
@@ -186,3 +190,43 @@ def test_an_error_that_would_repeat_itself_says_so() -> None:
     error = {"reason": "NonFiniteLoss", "message": "the loss is nan at step 3", "repeats": True}
     assert judge(failed(RankEnd(0, 1, 1, error=error))).repeats
     assert not judge(failed(RankEnd(0, 1, 1, error=error | {"repeats": False}))).repeats
+
+
+def test_host_memory_is_named_when_the_kernel_killed_something_for_lack_of_it() -> None:
+    killed, closed = RankEnd(3, -9, 33), RankEnd(2, -9, 22, closed=True)
+    verdict = judge(failed(closed, killed, oom=True))
+    assert (verdict.rank, verdict.exit_code) == (3, -9)
+    assert "host memory ran out; raise spec.resources.memory" in verdict.message
+    assert "host memory" not in judge(failed(RankEnd(3, -11, 33), closed, oom=True)).message
+    assert "host memory" not in judge(failed(closed, killed)).message
+
+
+def test_whoever_the_agent_aborted_for_its_stack_has_not_failed_by_itself() -> None:
+    old = (*traceback("ValueError: caught long ago"), "Fatal Python error: Aborted", "", "Current thread 0x1")
+    assert classify(RankEnd(0, -6, 1, closed=True, log=old)) is Class.ENDED
+    assert classify(RankEnd(0, -6, 1, closed=True, log=(WATCHDOG, *old[-3:]))) is Class.WAITED
+
+
+@pytest.mark.parametrize(
+    "more", [{"unfinished": True}, {"hung": (HungRank(1),)}, {}, {"launcher_code": -9}], ids=str
+)
+def test_it_is_trained_when_a_rank_fails_on_its_way_out_of_a_finished_training(more: dict[str, Any]) -> None:
+    result = {"step": 7, "checkpoint": "c"}
+    crashed = replace(failed(RankEnd(1, -11, 1), ranks=2), **more)
+    assert judge(crashed).kind is Kind.FAILED
+    verdict = judge(replace(crashed, finished=result))
+    assert verdict.kind is Kind.TRAINED
+    assert verdict.message == "training finished; rank 1 did not leave in order afterwards"
+
+
+def test_it_is_not_trained_when_a_node_is_lost_and_others_wrote_a_result() -> None:
+    evidence = failed(
+        RankEnd(0, 1, 1, log=traceback(GLOO_CLOSED)), lost=((1, "killed"),), finished={"step": 7}
+    )
+    assert judge(evidence).kind is Kind.LOST
+
+
+def test_a_rank_is_named_that_did_not_leave_when_all_others_had() -> None:
+    verdict = judge(failed(RankEnd(3, -6, 33, closed=True), unfinished=True, nproc=2))
+    assert (verdict.kind, verdict.rank, verdict.node, verdict.certain) == (Kind.FAILED, 3, 1, False)
+    assert verdict.message == "rank 3 did not leave after the others had"

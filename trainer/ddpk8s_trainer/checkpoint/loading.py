@@ -12,6 +12,7 @@ from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadat
 from torch.distributed.checkpoint.planner import ReadItem
 from torch.distributed.checkpoint.state_dict_loader import load
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.checkpoint.finding import Found
 from ddpk8s_trainer.checkpoint.plan import PER_RANK, State, pack_per_rank, unpack_per_rank
 from ddpk8s_trainer.checkpoint.ranks import Ranks
@@ -23,6 +24,9 @@ _NAMED = 5
 
 class _Planner(DefaultLoadPlanner):
     """torch's, but values go under the state's own keys: torch makes text of keys that are numbers."""
+
+    def commit_tensor(self, read_item: ReadItem, tensor: torch.Tensor) -> None:  # noqa: ARG002 - torch's signature
+        beat()
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
         # Checkpoints are trusted as the training's own files; they hold more than tensors (generator states).

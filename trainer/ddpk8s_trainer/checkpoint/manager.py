@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.checkpoint.directory import JobDirectory
 from ddpk8s_trainer.checkpoint.finding import Found, Resume, search
 from ddpk8s_trainer.checkpoint.loading import load_checkpoint
@@ -21,6 +22,8 @@ from ddpk8s_trainer.checkpoint.space import error_in_words, figures, state_bytes
 
 # How long `close` waits for a save in flight. `finish` waits for as long as it takes.
 CLOSE_SECONDS = 10.0
+# How often `finish` looks whether a save in flight got on.
+LOOK_SECONDS = 0.5
 
 
 class _CannotSaveError(Exception):
@@ -69,6 +72,8 @@ class CheckpointManager:
         self._number = 0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
+        # Pieces that background threads have written.
+        self._pieces = 0
         # Filled by the background thread, emptied by the caller's.
         self._finished: deque[Saved] = deque()
         self._notes: deque[str] = deque()
@@ -121,12 +126,13 @@ class CheckpointManager:
 
             def in_background() -> None:
                 _lower_priority()
-                self._conclude(step, best, started, stalled_until, save.run(self._stop, longest_pause=0.1))
+                outcome = save.run(self._stop, longest_pause=0.1, wrote=self._count_piece)
+                self._conclude(step, best, started, stalled_until, outcome)
 
             self._thread = threading.Thread(target=in_background, name="checkpoint", daemon=True)
             self._thread.start()
         else:
-            outcome = save.run(self._stop, longest_pause=0.005)
+            outcome = save.run(self._stop, longest_pause=0.005, wrote=beat)
             self._conclude(step, best, started, time.monotonic(), outcome)
 
     def _prepare(self, step: int, state: State, metadata: dict[str, Any], best: bool) -> Save:
@@ -196,9 +202,19 @@ class CheckpointManager:
         return self.poll()
 
     def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        if self._thread is None:
+            return
+        seen = -1
+        while self._thread.is_alive():
+            # A save that is stuck makes this rank silent, too.
+            if self._pieces != seen:
+                seen = self._pieces
+                beat()
+            self._thread.join(LOOK_SECONDS)
+        self._thread = None
+
+    def _count_piece(self) -> None:
+        self._pieces += 1
 
     def close(self) -> None:
         """Give memory and connections back. A save in flight is given some seconds, then given up."""

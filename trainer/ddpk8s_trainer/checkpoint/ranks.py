@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore, PrefixStore, Store
 
+from ddpk8s_trainer.distributed import collective_timeout
+
 T = TypeVar("T")
 
 # Managers made one after the other must not read each other's mail. Every rank makes them in the same order.
@@ -32,7 +34,7 @@ class Ranks:
         store: Store
         if dist.is_available() and dist.is_initialized():
             self.rank, self.world = dist.get_rank(), dist.get_world_size()
-            self.group = cast(dist.ProcessGroup, dist.new_group(backend="gloo"))
+            self.group = cast(dist.ProcessGroup, dist.new_group(backend="gloo", timeout=collective_timeout()))
             store = dist.distributed_c10d._get_default_store()
         else:
             self.rank, self.world, self.group = 0, 1, None

@@ -1,6 +1,7 @@
 """One save, from the staged bytes to the published directory; in the background or in the caller's thread."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,10 +85,16 @@ class Save:
         except Exception as error:  # told to all ranks, who are waiting for this one's part
             self._error = f"rank {self._ranks.rank} could not copy its share: {type(error).__name__}: {error}"
 
-    def run(self, stop: threading.Event, longest_pause: float) -> dict[str, Any]:
-        """Write, and publish or clean up. Every rank returns the same: `error`, `bytes`, `notes`."""
+    def run(self, stop: threading.Event, longest_pause: float, wrote: Callable[[], None]) -> dict[str, Any]:
+        """Write, and publish or clean up. Every rank returns the same: `error`, `bytes`, `notes`.
+
+        Args:
+            stop: Gives up waiting for other ranks when set.
+            longest_pause: Between two looks for their answers, in seconds.
+            wrote: Called after every piece written.
+        """
         try:
-            self._ranks.post(self._key(self._ranks.rank), self._write())
+            self._ranks.post(self._key(self._ranks.rank), self._write(wrote))
             if self._ranks.rank > 0:
                 return self._ranks.take(self._key("outcome"), stop, longest_pause)
             outcome = self._lead(stop, longest_pause)
@@ -98,7 +105,7 @@ class Save:
         except Exception as error:  # the store is gone, and with it the other ranks
             return _failed(f"rank {self._ranks.rank}: {type(error).__name__}: {error}")
 
-    def _write(self) -> dict[str, Any]:
+    def _write(self, wrote: Callable[[], None]) -> dict[str, Any]:
         rank, partial = self._ranks.rank, self._directory.partial(self._request.step)
         files: dict[str, tuple[int, str]] = {}
         error, of_volume = self._error, False
@@ -106,10 +113,10 @@ class Save:
             image = self._share.image
             if error is None and image.size:
                 path = partial / tensor_file(rank)
-                entry = write_file(path, image.buffer, direct=True)
+                entry = write_file(path, image.buffer, direct=True, wrote=wrote)
                 files[tensor_file(rank)] = (entry.size, entry.hash)
             if error is None and self._objects:
-                entry = write_file(partial / object_file(rank), self._objects)
+                entry = write_file(partial / object_file(rank), self._objects, wrote=wrote)
                 files[object_file(rank)] = (entry.size, entry.hash)
         except OSError as problem:
             error = f"rank {rank} could not write {problem.filename}: {error_in_words(problem)}"

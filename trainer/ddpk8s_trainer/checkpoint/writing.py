@@ -2,10 +2,13 @@
 
 import errno
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
+
+from ddpk8s_trainer.beats import beat
 
 # Large enough that Python is entered rarely (each entry takes the GIL from the training),
 # small enough that a piece does not keep a disk busy for seconds.
@@ -24,7 +27,13 @@ class FileEntry:
     hash: str
 
 
-def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) -> FileEntry:
+def _nothing() -> None:
+    pass
+
+
+def write_file(
+    path: Path, data: memoryview | bytes, *, direct: bool = False, wrote: Callable[[], None] = _nothing
+) -> FileEntry:
     """Write a new file and flush it to the device.
 
     Args:
@@ -32,6 +41,7 @@ def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) ->
         data: Its content. For `direct`, page-aligned memory of whole pages.
         direct: Write past the page cache where the file system can. It saves a copy of all data, and the
             kernel's threads that would write the cache back at full priority while the training computes.
+        wrote: Called after every piece, as a sign of life.
 
     Raises:
         OSError: With the path in `filename`.
@@ -39,18 +49,18 @@ def write_file(path: Path, data: memoryview | bytes, *, direct: bool = False) ->
     try:
         if direct and hasattr(os, "O_DIRECT"):
             try:
-                return _write(path, memoryview(data), os.O_DIRECT)
+                return _write(path, memoryview(data), os.O_DIRECT, wrote)
             except OSError as error:
                 if error.errno not in _NO_DIRECT:
                     raise
                 path.unlink(missing_ok=True)
-        return _write(path, memoryview(data), 0)
+        return _write(path, memoryview(data), 0, wrote)
     except OSError as error:
         error.filename = str(path)
         raise
 
 
-def _write(path: Path, data: memoryview, flags: int) -> FileEntry:
+def _write(path: Path, data: memoryview, flags: int, wrote: Callable[[], None]) -> FileEntry:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | flags, 0o644)
     digest = xxhash.xxh3_128()
     try:
@@ -58,7 +68,9 @@ def _write(path: Path, data: memoryview, flags: int) -> FileEntry:
             piece = data[start : start + PIECE]
             _write_all(descriptor, piece, start)
             digest.update(piece)
+            wrote()
         os.fsync(descriptor)
+        wrote()
     finally:
         os.close(descriptor)
     return FileEntry(len(data), digest.hexdigest())
@@ -92,4 +104,5 @@ def hash_file(path: Path) -> str:
     with path.open("rb", buffering=0) as file:
         while piece := file.read(PIECE):
             digest.update(piece)
+            beat()
     return digest.hexdigest()

@@ -71,7 +71,7 @@ def prepare(training: Training, cache_directory: Path, report: Report) -> Prepar
     Args:
         training: The trainer's configuration.
         cache_directory: Where prepared data are kept; made.
-        report: Called with lines about what is going on.
+        report: Called with lines about what is going on, and often with an empty one as a sign of life.
 
     Raises:
         DataMistake: Data are not as the configuration says, or the cache cannot be written.
@@ -153,13 +153,14 @@ def _built_tokenizer(training: Training, train: Source, train_hash: str, cache: 
     if not is_whole(directory):
         report(f"building a {settings.type} tokenizer of {settings.vocab_size:,} tokens")
         with making(directory) as partial, parallel_tokenizers():
-            texts = sampled(_all_texts(train, data), train.total_bytes())
+            texts = sampled(_all_texts(train, data, report), train.total_bytes())
             build_tokenizer(texts, settings, partial, data.max_length)
     return directory
 
 
-def _all_texts(source: Source, data: Data) -> Iterator[str]:
+def _all_texts(source: Source, data: Data, report: Report) -> Iterator[str]:
     for samples in read_samples(source, data):
+        report("")
         yield from samples.texts
         yield from samples.pairs or ()
 

@@ -79,9 +79,9 @@ class Tokenized:
         with tokens_path.open("wb") as tokens, types_path.open("wb") as types, parallel_tokenizers():
             for samples in read_samples(self.source, self.job.data):
                 self._add(samples, tokens, types)
-                if time.monotonic() - said > REPORT_SECONDS:
-                    said = time.monotonic()
-                    self.job.report(f"tokenizing {self.source.split}: {self.seen:,} samples")
+                due = time.monotonic() - said > REPORT_SECONDS
+                self.job.report(f"tokenizing {self.source.split}: {self.seen:,} samples" if due else "")
+                said = time.monotonic() if due else said
         if not self.pairs:
             types_path.unlink()
         if not self.lengths:

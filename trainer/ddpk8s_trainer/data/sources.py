@@ -10,6 +10,7 @@ from typing import Literal
 import xxhash
 
 from ddpk8s.spec.training import Data
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.errors import DataMistake
 
 Split = Literal["train", "validation"]
@@ -54,6 +55,7 @@ class Source:
             with opening(path, self.field), path.open("rb") as file:
                 while block := file.read(1 << 20):
                     digest.update(block)
+                    beat()
         return digest.hexdigest()
 
     def total_bytes(self) -> int:

@@ -85,9 +85,15 @@ def _rename(partial: Path, directory: Path) -> None:
 def _remove(directory: Path) -> None:
     """Remove a torn directory; renamed first, so that nobody sees it half gone."""
     aside = directory.with_name(f"{PARTIAL}torn-{uuid.uuid4().hex}")
-    with suppress(FileNotFoundError):  # another process was faster
+    try:
         directory.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+    except FileNotFoundError:  # another process was faster
+        return
+    if is_whole(aside):
+        # Another process put its own there since we looked; if a third one did so since, that one will do as well.
+        with suppress(OSError):
+            aside.rename(directory)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def read_meta(directory: Path) -> dict[str, Any] | None:

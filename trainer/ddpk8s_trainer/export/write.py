@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 from transformers.utils.logging import disable_progress_bar
 
+from ddpk8s_trainer.beats import beat
 from ddpk8s_trainer.errors import TrainingFailed
 from ddpk8s_trainer.export.digest import parameters_digest
 from ddpk8s_trainer.export.expected import FIXED_TEXTS, Expected, Row, compute_logits, unpad
@@ -127,6 +128,7 @@ def write(
     partial.mkdir(parents=True)
     with _on_cpu(model):
         model.save_pretrained(partial)
+        beat()
         logits = compute_logits(model, rows, REFERENCE_BATCH_SIZE, tokenizer.pad_token_id)
     tokenizer.save_pretrained(partial)
     texts = [*FIXED_TEXTS, *_texts(tokenizer, rows)]
@@ -150,18 +152,7 @@ def check(partial: Path) -> dict[str, Any]:
     """
     expected = partial / EXPECTED_FILE
     command = [sys.executable, "-m", "ddpk8s_trainer.export.verify", str(partial), str(expected)]
-    try:
-        done = subprocess.run(
-            command,
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=CHECK_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TrainingFailed(f"the exported model was not read again within {CHECK_SECONDS} s") from error
+    done = _run(command)
     try:
         verdict: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         problems = verdict["problems"]
@@ -176,6 +167,31 @@ def check(partial: Path) -> dict[str, Any]:
             hint="it was not put in place; the checkpoints are intact",
         )
     return verdict | {"samples": len(Expected.load(expected).rows)}
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the check and beat meanwhile, since it is this rank's work and has a time limit of its own.
+
+    Raises:
+        TrainingFailed: it does not come to an end.
+    """
+    deadline = time.monotonic() + CHECK_SECONDS
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        while True:
+            beat()
+            try:
+                stdout, stderr = process.communicate(timeout=0.5)
+            except subprocess.TimeoutExpired as error:
+                if time.monotonic() > deadline:
+                    process.kill()
+                    raise TrainingFailed(
+                        f"the exported model was not read again within {CHECK_SECONDS} s"
+                    ) from error
+            else:
+                return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def clean_environment() -> dict[str, str]:

@@ -49,6 +49,17 @@ def read_events(path: Path) -> Iterator[Event]:
                 yield event
 
 
+def last_seen(path: Path) -> dict[str, Any]:
+    """Return `lastStep` and `lastTime` (Unix, seconds) of a file of metrics; empty if it cannot be read."""
+    passed = _Passed(0)
+    try:
+        for event in read_events(path):
+            passed.keeps(event)
+    except OSError:
+        return {}
+    return {"lastStep": passed.last_step, "lastTime": passed.last_time}
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """What a cut found.

@@ -5,8 +5,9 @@ import os
 import sys
 from math import exp
 from time import monotonic
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
+from ddpk8s_trainer.beats import Phase
 from ddpk8s_trainer.errors import ConfigurationMistake
 from ddpk8s_trainer.metrics.figures import StepFigures, json_value
 
@@ -14,8 +15,6 @@ PREFIX = "ddpk8s-progress: "
 INTERVAL_VARIABLE = "DDPK8S_PROGRESS_SECONDS"
 # Time after which an old step counts only 1/e: it follows a change, and evens out ragged batches.
 SMOOTHING_SECONDS = 60.0
-
-Phase = Literal["loading", "tokenizing", "training", "evaluating", "saving", "exporting", "finished"]
 
 
 def interval_seconds() -> float:

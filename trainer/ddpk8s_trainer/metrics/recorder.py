@@ -1,4 +1,4 @@
-"""What the training loop calls. Rank 0 records, all others do nothing at no cost."""
+"""What the training loop calls. Rank 0 records, all others only show that they are alive."""
 
 import re
 import time
@@ -7,11 +7,12 @@ from typing import Any
 
 from typing_extensions import override
 
+from ddpk8s_trainer.beats import Phase, beat
 from ddpk8s_trainer.metrics.attempts import measure_lost, read_attempts
-from ddpk8s_trainer.metrics.events import EventLog
+from ddpk8s_trainer.metrics.events import EventLog, last_seen
 from ddpk8s_trainer.metrics.figures import RunFacts, StepFigures
 from ddpk8s_trainer.metrics.memory import peak_memory_bytes
-from ddpk8s_trainer.metrics.progress import Phase, ProgressLine
+from ddpk8s_trainer.metrics.progress import ProgressLine
 from ddpk8s_trainer.metrics.tensorboard import TensorBoardWriter
 from ddpk8s_trainer.metrics.timer import NoTimer, Part, StepTimer
 
@@ -42,9 +43,11 @@ class Recorder:
 
     def phase(self, phase: Phase) -> None:
         """Say what is being done; may be called before `start`."""
+        beat(phase=phase)
 
     def beat(self) -> None:
         """Show that something still happens in a long phase; cheap, may be called often."""
+        beat()
 
     def step(self, figures: StepFigures) -> None:
         """Record a logged step."""
@@ -72,13 +75,15 @@ class Recorder:
             best: Whether it holds the best model so far.
         """
 
-    def end(self, reason: str, step: int) -> None:
+    def end(self, reason: str, step: int) -> None:  # noqa: ARG002 - for the recorder of rank 0
         """Record the end of the attempt; only the first call counts.
 
         Args:
             reason: `finished`, `stopped`, or the reason of an error.
             step: Steps done.
         """
+        if reason == "finished":
+            self.phase("finished")
 
     def close(self) -> None:
         """Close all files; closing again does nothing."""
@@ -120,6 +125,7 @@ class MainRecorder(Recorder):
             rejected=[dict(item) for item in rejected],
             lostSteps=lost.steps,
             lostSeconds=round(lost.seconds, 3),
+            lostSince=lost.since,
             # Where the attempt before was seen last: one that was killed cannot say it itself.
             lastStep=cut.last_step,
             lastTime=cut.last_time,
@@ -129,10 +135,12 @@ class MainRecorder(Recorder):
 
     @override
     def phase(self, phase: Phase) -> None:
+        super().phase(phase)
         self._progress.phase(phase)
 
     @override
     def beat(self) -> None:
+        super().beat()
         self._progress.beat()
 
     @override
@@ -186,7 +194,15 @@ class MainRecorder(Recorder):
             return
         self._ended = True
         if self._metrics is None:
-            self._write_start(resumedStep=None, rejected=[], lostSteps=0, lostSeconds=0.0)
+            # It did not get as far as `start`, so it cannot say what was lost: the next attempt does.
+            self._write_start(
+                resumedStep=None,
+                rejected=[],
+                lostSteps=0,
+                lostSeconds=0.0,
+                lostSince=None,
+                **last_seen(self.facts.directory / "metrics.jsonl"),
+            )
         split: dict[Part, float] = self.timer.take()
         self._attempts.append(
             {
@@ -198,8 +214,7 @@ class MainRecorder(Recorder):
                 "split": {part: round(seconds, 6) for part, seconds in split.items()},
             }
         )
-        if reason == "finished":
-            self._progress.phase("finished")
+        super().end(reason, step)
 
     @override
     def close(self) -> None:

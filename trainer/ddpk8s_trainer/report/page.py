@@ -56,13 +56,12 @@ def render(job_directory: Path) -> str:
         begin=moment(begin),
         end=moment(end),
         tiles=tiles(run, wall),
-        wall=[(name, duration(seconds), percent(seconds / wall.total)) for name, seconds in wall.parts()]
-        if wall.total > 0
-        else [],
+        wall=wall.parts(),
         notes=list(notes(run)),
         pictures=drawn,
         confusion=confusion_of(shown),
         tables=tables,
+        duration=duration,
         percent=percent,
         number=number,
     )

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from ddpk8s_trainer.metrics.attempts import measure_gaps
 from ddpk8s_trainer.metrics.timer import PARTS
 from ddpk8s_trainer.report.read import RunData
 from ddpk8s_trainer.report.words import compact, duration, number, percent, size
@@ -31,44 +32,69 @@ class Result:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the wall time: its name, seconds, share (0 to 1), and the CSS variable of its color."""
+
+    name: str
+    seconds: float
+    share: float
+    color: str
+
+
 @dataclass(frozen=True)
 class WallTime:
     """Where the time between the first start and the last sign of life went, in seconds.
 
     Attributes:
         total: All of it.
-        training: In optimizer steps that count, waiting for data and for other ranks included.
+        training: In optimizer steps that counted, waiting for data and for other ranks included.
         evaluation: In evaluations.
         saving: In saves, as far as training waited for them.
-        lost: In steps that a restart repeated, and between attempts.
+        repeated: In work that a restart gave up.
+        down: Between a failure and the start after it.
+        paused: Between a stop on request and the start after it.
     """
 
     total: float
     training: float
     evaluation: float
     saving: float
-    lost: float
+    repeated: float
+    down: float
+    paused: float
+
+    @property
+    def wanted(self) -> float:
+        """The time in which the run was meant to get on: all but the pauses."""
+        return self.total - self.paused
 
     @property
     def rest(self) -> float:
         """Starting, loading, tokenising, exporting."""
-        return max(0.0, self.total - self.training - self.evaluation - self.saving - self.lost)
+        known = self.training + self.evaluation + self.saving + self.repeated + self.down
+        return max(0.0, self.wanted - known)
 
     @property
     def goodput(self) -> float | None:
-        """Share of the time in which the run got on: training and evaluation."""
-        return min(1.0, (self.training + self.evaluation) / self.total) if self.total > 0 else None
+        """Share of the wanted time in which steps were made that survived."""
+        return min(1.0, self.training / self.wanted) if self.wanted > 0 else None
 
-    def parts(self) -> list[tuple[str, float]]:
-        """Return the parts that took any time, with their names."""
+    def parts(self) -> list[Part]:
+        """Return the parts of the wanted time that took any."""
         parts = [
-            ("training", self.training),
-            ("evaluation", self.evaluation),
-            ("waiting for saves", self.saving),
-            ("lost by restarts", self.lost),
-            ("starting and ending", self.rest),
+            ("training that counted", self.training, "series-0"),
+            ("evaluation", self.evaluation, "series-3"),
+            ("waiting for saves", self.saving, "series-6"),
+            ("start-up and export", self.rest, "series-2"),
+            ("repeated steps", self.repeated, "bad"),
+            ("down between attempts", self.down, "muted"),
         ]
-        return [(name, seconds) for name, seconds in parts if seconds >= 0.05]
+        return [
+            Part(name, seconds, seconds / self.wanted, color)
+            for name, seconds, color in parts
+            if seconds >= 0.05 and self.wanted > 0
+        ]
 
 
 def wall_time(run: RunData) -> WallTime:
@@ -81,8 +107,11 @@ def wall_time(run: RunData) -> WallTime:
                 spent[part] += seconds
     begin, end = span(run)
     evaluation, saving = spent.pop("evaluation"), spent.pop("checkpoint")
-    lost = sum(float(attempt.start.get("lostSeconds") or 0.0) for attempt in run.attempts)
-    return WallTime(max(0.0, end - begin), sum(spent.values()), evaluation, saving, lost)
+    gaps = measure_gaps(run.attempts)
+    total = max(0.0, end - begin)
+    return WallTime(
+        total, sum(spent.values()), evaluation, saving, gaps.repeated, gaps.down, min(total, gaps.paused)
+    )
 
 
 def span(run: RunData) -> tuple[float, float]:
@@ -125,7 +154,7 @@ def tiles(run: RunData, wall: WallTime) -> list[Tile]:
     if len(losses):
         tiles.append(Tile("Training loss", number(losses[-1]), f"at step {number(run.steps['step'][-1])}"))
     tiles.append(Tile("Wall time", duration(wall.total), _attempts(len(run.attempts))))
-    tiles.append(Tile("Goodput", percent(wall.goodput), "training and evaluating"))
+    tiles.append(Tile("Goodput", percent(wall.goodput), f"of {duration(wall.wanted)}: training that counted"))
     world = [number(size) for size in dict.fromkeys(a.start.get("worldSize") for a in run.attempts) if size]
     tiles.append(Tile("Processes", ", then ".join(world) or DASH))
     rate = run.steps["samplesPerSecond"]
@@ -152,19 +181,7 @@ def notes(run: RunData) -> Iterator[str]:
     skipped = run.steps["skippedSteps"]
     if len(skipped) and np.nanmax(np.nan_to_num(skipped)) > 0:
         yield f"Steps left out because of overflow or NaN: {number(float(np.nanmax(skipped)))}."
-    lost = sum(int(attempt.start.get("lostSteps") or 0) for attempt in run.attempts)
-    if len(run.attempts) > 1:
-        seconds = sum(float(attempt.start.get("lostSeconds") or 0.0) for attempt in run.attempts)
-        yield (
-            f"The run was started {len(run.attempts)} times; steps done again: {number(lost)}; "
-            f"time lost: {duration(seconds)}."
-        )
-    for attempt in run.attempts:
-        for rejected in attempt.start.get("rejected") or []:
-            yield (
-                f"Attempt {attempt.start.get('attempt')} rejected the checkpoint {rejected.get('path')}: "
-                f"{rejected.get('reason')}."
-            )
+    yield from _restart_notes(run)
     if not run.evaluations:
         yield "Nothing was evaluated."
     if not len(run.steps["step"]):
@@ -173,3 +190,22 @@ def notes(run: RunData) -> Iterator[str]:
         yield f"For speed, one step in {number(round(run.scale))} was read; every one with a NaN was."
     if run.unreadable:
         yield f"{run.unreadable} lines of metrics could not be read."
+
+
+def _restart_notes(run: RunData) -> Iterator[str]:
+    lost = sum(int(attempt.start.get("lostSteps") or 0) for attempt in run.attempts)
+    if len(run.attempts) > 1:
+        seconds = sum(float(attempt.start.get("lostSeconds") or 0.0) for attempt in run.attempts)
+        yield (
+            f"The run was started {len(run.attempts)} times; steps done again: {number(lost)}; "
+            f"time lost: {duration(seconds)}."
+        )
+    paused = measure_gaps(run.attempts).paused
+    if paused >= 0.05:
+        yield f"Between a stop and the next start lay {duration(paused)}, which goodput does not count."
+    for attempt in run.attempts:
+        for rejected in attempt.start.get("rejected") or []:
+            yield (
+                f"Attempt {attempt.start.get('attempt')} rejected the checkpoint {rejected.get('path')}: "
+                f"{rejected.get('reason')}."
+            )

@@ -2,7 +2,7 @@
 
 from matplotlib.axes import Axes
 
-from ddpk8s_trainer.metrics.attempts import Attempt
+from ddpk8s_trainer.metrics.attempts import Attempt, lost_span
 from ddpk8s_trainer.report.curves import Key, Picture
 from ddpk8s_trainer.report.read import RunData
 from ddpk8s_trainer.report.style import BAD, INK, MUTED, SERIES, new_axes, to_svg
@@ -28,8 +28,8 @@ def timeline(run: RunData) -> Picture | None:
     lost = False
     for row, attempt in enumerate(shown):
         position = run.attempts.index(attempt)
-        following = run.attempts[position + 1] if position + 1 < len(run.attempts) else None
-        lost |= _bar(axes, row, attempt, following, (begin, max(end, begin + 1e-3), factor))
+        later = run.attempts[position + 1 :]
+        lost |= _bar(axes, row, attempt, later, (begin, max(end, begin + 1e-3), factor))
     for event in run.checkpoints[:: 1 + len(run.checkpoints) // 100]:
         rows = [row for row, attempt in enumerate(shown) if attempt.start["time"] <= event["time"]]
         if rows:
@@ -43,7 +43,9 @@ def timeline(run: RunData) -> Picture | None:
         axes.set_xlim(left=(shown[0].start["time"] - begin) / factor)
     keys = [Key("work that counts", "series-0", "box")]
     if lost:
-        keys += [Key("work lost", "bad", "box"), Key("nothing running", "muted", "dash")]
+        keys.append(Key("work lost", "bad", "box"))
+    if len(run.attempts) > 1:
+        keys.append(Key("nothing running", "muted", "dash"))
     if run.checkpoints:
         keys.append(Key("checkpoint", "muted", "triangle"))
     if any(attempt.end is not None and not attempt.clean for attempt in shown):
@@ -54,26 +56,25 @@ def timeline(run: RunData) -> Picture | None:
 
 
 def _bar(
-    axes: Axes, row: int, attempt: Attempt, following: Attempt | None, scale: tuple[float, float, float]
+    axes: Axes, row: int, attempt: Attempt, later: list[Attempt], scale: tuple[float, float, float]
 ) -> bool:
-    """Draw one attempt; return whether a restart followed that cost something."""
+    """Draw one attempt; return whether some of its work was lost to a later one."""
     begin, newest, factor = scale
     start = (attempt.start["time"] - begin) / factor
     # The last attempt may still run: then it goes on to the last sign of life.
-    last = attempt.last_time if following or attempt.end else newest
+    last = attempt.last_time if later or attempt.end else newest
     stop = (max(last, attempt.start["time"]) - begin) / factor
     axes.barh(
         row, max(stop - start, 0.002 * (newest - begin) / factor), left=start, height=0.5, color=SERIES[0]
     )
     if attempt.end is not None and not attempt.clean:
         axes.plot([stop], [row], "x", color=INK, markersize=6, clip_on=False)
-    if following is None:
-        return False
-    again = (following.start["time"] - begin) / factor
-    since = again - float(following.start.get("lostSeconds") or 0.0) / factor
-    since = max(since, start)
-    if since < stop:
-        axes.barh(row, stop - since, left=since, height=0.5, color=BAD)
-    if again > stop:
+    lost = False
+    for given_up in filter(None, map(lost_span, later)):
+        since = max((given_up[0] - begin) / factor, start)
+        if since < stop:
+            axes.barh(row, stop - since, left=since, height=0.5, color=BAD)
+            lost = True
+    if later and (again := (later[0].start["time"] - begin) / factor) > stop:
         axes.plot([stop, again], [row, row], color=MUTED, linewidth=1.0, linestyle=(0, (2, 2)))
-    return True
+    return lost

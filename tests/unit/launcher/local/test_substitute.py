@@ -1,51 +1,11 @@
 """What `ddpk8s run` puts in place of a cluster."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.launcher.local.harness import BELOW, HERE, TRAINING, local
 
 from ddpk8s.local.machine import Machine
-from ddpk8s.local.substitute import Substitution, substitute
-from ddpk8s.local.volumes import Volumes
-from ddpk8s.render.agent_plan import Place, agent_plan, training_file
-from ddpk8s.spec.job import TrainingJob
-
-HERE = Path("/home/me")
-BELOW = Path(".ddpk8s/volumes")
-STORAGE = [
-    {"name": "data", "mountPath": "/data", "persistentVolumeClaim": "d"},
-    {"name": "inner", "mountPath": "/data/inner", "persistentVolumeClaim": "i"},
-    {"name": "checkpoints", "mountPath": "/checkpoints", "persistentVolumeClaim": "c"},
-]
-TRAINING = {
-    "model": {"path": "/data/inner/bert", "tokenizer": "bert-base-chinese"},
-    "data": {
-        "train": "/data/train.jsonl",
-        "validation": "/elsewhere/v.jsonl",
-        "cacheDirectory": "/checkpoints/x/../cache",
-    },
-}
-
-
-def job(**spec: Any) -> TrainingJob:
-    document = {"image": "registry.example/x:1", "storage": STORAGE} | spec
-    if "entrypoint" not in document:
-        document.setdefault("training", TRAINING)
-    return TrainingJob.model_validate(
-        {
-            "apiVersion": "ddpk8s.dev/v1alpha1",
-            "kind": "TrainingJob",
-            "metadata": {"name": "reviews"},
-            "spec": document,
-        }
-    )
-
-
-def local(machine: Machine | None = None, nproc: int | None = None, **spec: Any) -> Substitution:
-    written = job(**spec)
-    volumes = Volumes(written, HERE, BELOW)
-    return substitute(written, machine or Machine(2, 0), volumes, nproc, {"SET_KEY": "x"})
 
 
 def test_every_path_below_a_mount_is_mapped_and_no_other() -> None:
@@ -102,6 +62,34 @@ def test_processes_are_what_job_and_machine_have(
 
 
 @pytest.mark.parametrize(
+    ("topology", "resources", "machine", "wish", "shape", "line"),
+    [
+        ({"nprocPerNode": 2}, {}, Machine(8, 0), (2, None), (2, 2, 0), "1 node x 2 -> 2 nodes x 2 (8 cores here)"),
+        ({"nprocPerNode": 2}, {}, Machine(2, 0), (2, None), (2, 1, 0), "1 node x 2 -> 2 nodes x 1 (2 cores here)"),
+        ({"nprocPerNode": 2}, {}, Machine(2, 0), (2, 2), (2, 2, 0), "1 node x 2 -> 2 nodes x 2 (2 cores here)"),
+        ({"nnodes": 2, "nprocPerNode": 2}, {}, Machine(4, 0), (2, None), (2, 2, 0), None),
+        ({"nnodes": 8}, {}, Machine(1, 0), (4, None), (4, 1, 0), "8 nodes x 1 -> 4 nodes x 1 (1 core here)"),
+        ({}, {"gpu": 8}, Machine(64, 8), (2, None), (2, 4, 4), "1 node x 8 -> 2 nodes x 4 (8 GPUs here)"),
+        ({}, {"gpu": 1}, Machine(8, 1), (2, None), (2, 1, 0), "1 node x 1 -> 2 nodes x 1 (8 cores, 1 GPU here)"),
+    ],
+)  # fmt: skip
+def test_nodes_share_the_machine(
+    topology: Any,
+    resources: Any,
+    machine: Machine,
+    wish: tuple[int, int | None],
+    shape: tuple[int, int, int],
+    line: str | None,
+) -> None:
+    nnodes, nproc = wish
+    result = local(machine, nproc, nnodes, topology=topology, resources=resources)
+    spec = result.job.spec
+    assert (spec.topology.nnodes, spec.nproc_per_node, spec.resources.gpu) == shape
+    told = [text for text in result.lines if text.startswith("spec.topology")]
+    assert told == ([f"spec.topology: {line}"] if line else [])
+
+
+@pytest.mark.parametrize(
     ("batch", "steps"),
     [
         ({"mode": "fixed", "globalBatch": 64, "microBatch": 4, "gradientAccumulationSteps": 8}, 8),
@@ -120,6 +108,14 @@ def test_the_global_batch_is_kept_and_accumulation_follows(batch: dict[str, Any]
     assert told == (batch.get("gradientAccumulationSteps") != steps)
 
 
+def test_accumulation_follows_the_processes_of_all_nodes() -> None:
+    batch = {"mode": "fixed", "globalBatch": 64, "microBatch": 4, "gradientAccumulationSteps": 8}
+    settings: dict[str, Any] = {"topology": {"nprocPerNode": 2}, "training": TRAINING | {"batch": batch}}
+    lines = local(Machine(4, 0), nnodes=2, **settings).lines
+    need = "what globalBatch 64 needs with 4 processes"
+    assert f"spec.training.batch.gradientAccumulationSteps: 8 -> {need}" in lines
+
+
 def test_secrets_come_from_the_environment_and_their_values_are_never_shown() -> None:
     secrets = [{"name": "a", "key": "k", "env": "SET_KEY"}, {"name": "b", "key": "k", "env": "NOT_SET_KEY"}]
     lines = local(secrets=secrets).lines
@@ -132,47 +128,3 @@ def test_checkpoints_without_a_volume_get_one() -> None:
     assert result.job.spec.training is not None
     assert result.job.spec.training.checkpoint.directory == f"{HERE}/{BELOW}/checkpoints"
     assert "spec.training.checkpoint.directory: /checkpoints -> .ddpk8s/volumes/checkpoints" in result.lines
-
-
-def test_the_plan_names_the_field_and_the_volume_of_every_path() -> None:
-    result = local()
-    plan = agent_plan(
-        result.job, "id", Place("/t.json", "/state", "/word", shared_memory=False, hints=result.hints)
-    )
-    checks = {check["field"]: check for check in plan["checks"]["readable"] + plan["checks"]["writable"]}
-    assert set(checks) == {
-        "spec.training.data.train",
-        "spec.training.data.validation",
-        "spec.training.model.path",
-        "spec.training.checkpoint.directory",
-        "spec.training.data.cacheDirectory",
-    }
-    hint = checks["spec.training.data.train"]["hint"]
-    assert hint.startswith(".ddpk8s/volumes/data stands for /data (spec.storage[data]) on this machine; put ")
-    assert hint.endswith(' there: one JSON object a line, {"text": ..., "label": ...}')
-    assert plan["checks"]["sharedMemoryBytes"] is None
-    assert plan["command"] == {"module": "ddpk8s_trainer", "args": ["--config", "/t.json"]}
-    assert plan["checkpointDirectory"] == f"{HERE}/{BELOW}/checkpoints/reviews"
-
-
-def test_the_trainer_reads_its_file_as_the_section_it_was_written_from() -> None:
-    result = local()
-    content = training_file(result.job, "id")
-    assert content is not None
-    assert type(result.job.spec.training).model_validate(content["training"]) == result.job.spec.training
-
-
-def test_the_agent_reads_the_plan_we_write(tmp_path: Path) -> None:
-    import json
-
-    from ddpk8s_agent.plan import load_plan
-
-    written = local(
-        entrypoint={"script": "t.py", "args": ["1"]}, failurePolicy={"gracePeriod": "90s", "maxRestarts": 7}
-    )
-    document = agent_plan(written.job, "id", Place("/t", str(tmp_path), "/w", working_directory="/code"))
-    (tmp_path / "plan.json").write_text(json.dumps(document))
-    plan = load_plan(tmp_path / "plan.json")
-    assert (plan.command.script, plan.command.working_directory) == ("t.py", "/code")
-    assert (plan.max_restarts, plan.grace_period_seconds) == (7, 90)
-    assert plan.checks.shared_memory_bytes == 8 << 30

@@ -43,7 +43,7 @@ def test_a_progress_line_is_read_at_a_glance(progress: dict[str, Any], line: str
 
 
 def outcome(tmp_path: Path, code: int, **word: Any) -> Outcome:
-    return Outcome("reviews", "run-1", code, word, tmp_path / "run", tmp_path / "ckpt" / "reviews", 161.0)
+    return Outcome("reviews", "run-1", code, word, [tmp_path / "run"], tmp_path / "ckpt" / "reviews", 161.0)
 
 
 def test_the_result_names_figures_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,3 +88,35 @@ def test_a_mistake_and_an_agent_without_a_word_are_told_too(tmp_path: Path) -> N
     assert mistake == "reviews failed: the mistake above"
     assert advice == "  next: correct it, then run the same command again"
     assert "exit code 137 without a word" in failure_lines(outcome(tmp_path, 137))[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "node", "logs"),
+    [
+        ({"attempt": 1, "rank": 3}, 0, "node-1/attempt-1"),
+        ({"attempt": 1, "rank": 1}, 0, "run/attempt-1"),
+        ({"attempt": 1, "rank": None}, 0, "run/attempt-1"),
+        ({"attempt": 1, "rank": None}, 1, "node-1/attempt-1"),
+        ({"attempt": 1, "rank": None, "node": 1}, 0, "node-1/attempt-1"),
+        ({"attempt": 2, "rank": 3}, 0, "run/attempt-2"),
+        ({"attempt": 1, "rank": 99}, 0, "node-1/attempt-1"),
+        ({"attempt": None, "rank": 3}, 0, None),
+    ],
+)
+def test_logs_are_those_of_the_rank_that_failed(
+    tmp_path: Path, word: dict[str, Any], node: int, logs: str | None
+) -> None:
+    states = [tmp_path / "run", tmp_path / "node-1"]
+    (states[0] / "attempt-2").mkdir(parents=True)
+    (states[1] / "attempt-1").mkdir(parents=True)
+    end = Outcome("reviews", "run-1", 1, word, states, None, 1.0, nproc=2, node=node)
+    assert end.attempt_directory == (tmp_path / logs if logs else None)
+
+
+def test_the_result_is_read_from_node_0_whoever_speaks(tmp_path: Path) -> None:
+    states = [tmp_path / "run", tmp_path / "node-1"]
+    status = states[0] / "attempt-0" / "status"
+    status.mkdir(parents=True)
+    (status / "finished.json").write_text('{"model": "/m"}')
+    end = Outcome("reviews", "run-1", 0, {"attempt": 0}, states, None, 1.0, nproc=1, node=1)
+    assert "  model       /m" in result_lines(end)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ddpk8s_trainer.metrics.attempts import Lost, measure_lost, read_attempts
+from ddpk8s_trainer.metrics.attempts import Gaps, Lost, measure_gaps, measure_lost, read_attempts
 from ddpk8s_trainer.metrics.events import Cut
 
 
@@ -59,26 +59,94 @@ KILLED = Cut(lines=3, last_step=40, last_time=140.0, reached=120.0)
 SAVED = Cut(lines=0, last_step=50, last_time=148.0, reached=148.0)
 LOADING = Cut(lines=0, last_step=20, last_time=120.0, reached=120.0)
 BACK = Cut(lines=3, last_step=40, last_time=190.0, reached=110.0)
+REJECTED = Cut(lines=3, last_step=50, last_time=148.0, reached=120.0)
 
 
 @pytest.mark.parametrize(
     ("events", "cut", "run_id", "resumed", "lost"),
     [
         pytest.param([], NOTHING, "one", None, Lost(0, 0.0), id="first"),
-        pytest.param([start(100.0)], KILLED, "one", 20, Lost(20, 80.0), id="killed"),
-        pytest.param([start(100.0)], KILLED, "one", None, Lost(40, 80.0), id="killed, reached known"),
-        pytest.param([start(90.0)], Cut(4, 40, 140.0, None), "one", None, Lost(40, 110.0), id="no checkpoint"),
-        pytest.param([start(100.0), end(150.0, "stopped")], SAVED, "one", 50, Lost(0, 50.0), id="stopped"),
-        pytest.param([start(100.0), end(150.0, "Failed")], KILLED, "one", 20, Lost(20, 80.0), id="failed"),
+        pytest.param([start(100.0)], KILLED, "one", 20, Lost(20, 80.0, 120.0), id="killed"),
+        pytest.param([start(100.0)], KILLED, "one", None, Lost(40, 80.0, 120.0), id="killed, reached known"),
+        pytest.param([start(90.0)], Cut(4, 40, 140.0, None), "one", None, Lost(40, 110.0, 90.0), id="no checkpoint"),
+        pytest.param([start(100.0), end(150.0, "stopped")], SAVED, "one", 50, Lost(0, 0.0), id="stopped"),
+        # 120 to 150 was for nothing; from then on nobody wanted it to run.
+        pytest.param(
+            [start(100.0), end(150.0, "stopped")], REJECTED, "one", 30, Lost(20, 30.0, 120.0), id="stopped, older"
+        ),
+        # Nobody wanted it from 150 to 160; from then on it failed to start.
+        pytest.param(
+            [start(100.0), end(150.0, "stopped"), start(160.0, lostSince=None), end(165.0, "DataMistake")],
+            SAVED, "one", 50, Lost(0, 42.0, 148.0), id="stopped, then failed",
+        ),
+        pytest.param([start(100.0), end(150.0, "Failed")], KILLED, "one", 20, Lost(20, 80.0, 120.0), id="failed"),
         pytest.param([start(100.0)], KILLED, "two", None, Lost(0, 0.0), id="another run"),
-        pytest.param([start(100.0)], KILLED, "two", 20, Lost(20, 20.0), id="another run takes over"),
+        pytest.param([start(100.0)], KILLED, "two", 20, Lost(20, 20.0, 120.0), id="another run takes over"),
         pytest.param([start(100.0), end(150.0, "finished")], SAVED, "two", 50, Lost(0, 0.0), id="another run goes on"),
-        pytest.param([start(100.0)], NOTHING, "one", 20, Lost(0, 100.0), id="no metrics at all"),
+        pytest.param([start(100.0)], NOTHING, "one", 20, Lost(0, 100.0, 100.0), id="no metrics at all"),
         # Killed at step 20 at 120, again while loading: 120 to 180 is on the account of the start at 180.
-        pytest.param([start(90.0), start(180.0, lostSeconds=60.0)], LOADING, "one", 20, Lost(0, 20.0), id="twice"),
+        pytest.param(
+            [start(90.0), start(180.0, lostSeconds=60.0)], LOADING, "one", 20, Lost(0, 20.0, 120.0), id="twice"
+        ),
         # Back beyond an earlier restart: 110 to 200, less the 30 from 150 to 180.
-        pytest.param([start(90.0), start(180.0, lostSeconds=30.0)], BACK, "one", 10, Lost(30, 60.0), id="far back"),
+        pytest.param(
+            [start(90.0), start(180.0, lostSeconds=30.0)], BACK, "one", 10, Lost(30, 60.0, 110.0), id="far back"
+        ),
     ],
 )  # fmt: skip
 def test_the_loss_is_measured_when_a_run_starts_at_200(attempts, events, cut, run_id, resumed, lost):
     assert measure_lost(attempts(*events), cut, run_id, resumed, now=200.0) == lost
+
+
+def restart(time, since, lost, **more):
+    return start(time, resumed=20, lostSince=since, lostSeconds=lost, **more)
+
+
+@pytest.mark.parametrize(
+    ("events", "gaps"),
+    [
+        pytest.param([start(100.0)], Gaps(0.0, 0.0, 0.0), id="one attempt"),
+        # Step 20 was reached at 120, and all was over at 140.
+        pytest.param(
+            [start(100.0), restart(180.0, 120.0, 60.0, lastTime=140.0)], Gaps(20.0, 40.0, 0.0), id="killed"
+        ),
+        pytest.param(
+            [start(100.0), end(150.0, "stopped"), restart(90_150.0, None, 0.0)],
+            Gaps(0.0, 0.0, 90_000.0),
+            id="stopped",
+        ),
+        pytest.param(
+            [start(100.0), end(150.0, "stopped"), restart(200.0, 120.0, 30.0)],
+            Gaps(30.0, 0.0, 50.0),
+            id="stopped, older",
+        ),
+        # The attempt from 180 to 185 failed before it trained; the next one counts that, too.
+        pytest.param(
+            [
+                start(90.0),
+                start(180.0, lostSince=None, lastTime=140.0),
+                end(185.0, "DataMistake"),
+                restart(200.0, 120.0, 80.0),
+            ],
+            Gaps(25.0, 55.0, 0.0),
+            id="failed while loading",
+        ),
+        # Back to 110, beyond the restart at 180, which lost 150 to 180.
+        pytest.param(
+            [
+                start(90.0),
+                restart(180.0, 150.0, 30.0, lastTime=160.0),
+                restart(200.0, 110.0, 60.0, lastTime=190.0),
+            ],
+            Gaps(60.0, 30.0, 0.0),
+            id="far back",
+        ),
+        pytest.param(
+            [start(100.0), start(200.0, "two", 20, lostSince=120.0, lostSeconds=20.0, lastTime=140.0)],
+            Gaps(20.0, 0.0, 60.0),
+            id="another run takes over",
+        ),
+    ],
+)
+def test_the_time_between_attempts_is_told_apart_when_a_run_was_restarted(attempts, events, gaps):
+    assert measure_gaps(attempts(*events)) == gaps

@@ -105,6 +105,7 @@ def test_steps_are_cut_and_counted_as_lost_when_a_killed_run_resumes(tmp_path):
     assert (start["resumedStep"], start["lostSteps"], start["lastStep"]) == (20, 20, 40)
     assert start["lostSeconds"] == pytest.approx(start["time"] - killed[1]["time"], abs=0.002)
     assert start["lastTime"] == killed[3]["time"]
+    assert start["lostSince"] == killed[1]["time"]
 
 
 def test_everything_since_the_start_is_lost_when_there_was_no_checkpoint(tmp_path):
@@ -119,15 +120,13 @@ def test_everything_since_the_start_is_lost_when_there_was_no_checkpoint(tmp_pat
     again.close()
 
 
-def test_only_the_time_between_is_lost_when_a_stopped_run_continues(tmp_path):
+def test_nothing_is_lost_when_a_stopped_run_continues_later(tmp_path):
     stopped = train(recorder_in(tmp_path), [10, 20])
     stopped.end("stopped", 23)
     time.sleep(0.1)
     train(recorder_in(tmp_path, attempt=1), [], resumed_step=23)
     start = events(tmp_path, "attempts")[-1]
-    end = events(tmp_path, "attempts")[1]
-    assert start["lostSteps"] == 0
-    assert start["lostSeconds"] == pytest.approx(start["time"] - end["time"], abs=0.002)
+    assert (start["lostSteps"], start["lostSeconds"], start["lostSince"]) == (0, 0.0, None)
 
 
 def test_metrics_are_moved_away_and_nothing_is_lost_when_another_run_begins(tmp_path):
@@ -157,6 +156,10 @@ def test_an_attempt_that_fails_while_loading_leaves_word_and_cuts_nothing(tmp_pa
     failed.close()
     assert [event["event"] for event in events(tmp_path, "attempts")] == ["start", "start", "end"]
     assert events(tmp_path, "attempts")[-1]["reason"] == "DataMistake"
+    # When the attempt before was seen last: it was killed, and cannot say it itself.
+    last = events(tmp_path)[-1]
+    start = events(tmp_path, "attempts")[1]
+    assert (start["lastStep"], start["lastTime"]) == (last["step"], last["time"]) == (20, last["time"])
     assert len(events(tmp_path)) == 2
 
 

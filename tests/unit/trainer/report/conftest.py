@@ -46,15 +46,15 @@ class SampleJob:
         last_step, last_time = max((e["step"] for e in self.metrics), default=0), last.get("time")
         kept = [event for event in self.metrics if event["step"] <= (resumed or 0)]
         since = kept[-1]["time"] if kept else self.time
-        if self.attempts and self.attempts[-1].get("reason") == "stopped":
-            since = self.time
+        stopped = bool(self.attempts) and self.attempts[-1].get("reason") == "stopped"
         self.time += down
         self.attempt += 1
         self.metrics = kept
         start = {"event": "start", "attempt": self.attempt, "runId": "7f3a", "time": self.time}
         start |= {"worldSize": world, "resumedStep": resumed, "rejected": list(rejected)}
-        lost = self.time - since if self.attempt else 0.0
+        lost = self.time - since if self.attempt and not stopped else 0.0
         start |= {"lostSteps": last_step - (resumed or 0) if self.attempt else 0, "lostSeconds": lost}
+        start |= {"lostSince": since if lost else None}
         self.attempts.append(start | {"lastStep": last_step, "lastTime": last_time} | more)
         self.time += 20
         return self

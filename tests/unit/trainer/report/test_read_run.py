@@ -14,12 +14,50 @@ def test_the_wall_time_adds_up_when_a_run_was_killed_and_stopped(restarted_job):
     wall = wall_time(run)
     begin, end = span(run)
     assert wall.total == end - begin
-    assert wall.total == pytest.approx(wall.training + wall.evaluation + wall.saving + wall.lost + wall.rest)
+    assert wall.wanted == pytest.approx(sum(part.seconds for part in wall.parts()))
+    assert sum(part.share for part in wall.parts()) == pytest.approx(1.0)
     assert wall.evaluation == pytest.approx(3 * 9.0)
     assert wall.saving == 2.0  # said by the end event: nothing was logged after the last save
-    assert wall.lost == sum(attempt.start["lostSeconds"] for attempt in run.attempts) > 75
+    assert (wall.down, wall.paused) == (pytest.approx(45.0), pytest.approx(30.0))
+    assert wall.repeated + wall.down == pytest.approx(run.attempts[1].start["lostSeconds"])
+    # Three starts of 20 s, two ends of 6 s less the last save, and the 2 s of the first save in the background.
+    assert wall.rest == pytest.approx(60.0 + 12.0 - 2.0 + 2.0)
     assert wall.training == pytest.approx(run.split.sum() - 27.0)
-    assert wall.goodput == pytest.approx((wall.training + 27.0) / wall.total)
+    assert wall.goodput == pytest.approx(wall.training / (wall.total - 30.0))
+
+
+def test_goodput_is_the_share_of_steps_that_survived_when_hours_lay_between(sample_job):
+    # Killed after step 100, back at step 60, stopped at step 100, a night, and on to step 200.
+    job = sample_job().start()
+    job.metrics += slow_steps(job, 10, 100)
+    job.start(60, down=80)
+    job.metrics += slow_steps(job, 70, 100)
+    job.end("stopped", 100).start(100, down=40_000)
+    job.metrics += slow_steps(job, 110, 200)
+    job.end("finished", 200)
+    wall = wall_time(read_run(job.save()))
+    seconds = {part.name: round(part.seconds, 6) for part in wall.parts()}
+    assert seconds == {
+        "training that counted": 2000.0,
+        "start-up and export": 3 * 20.0 + 2 * 6.0,
+        "repeated steps": 400.0,
+        "down between attempts": 80.0,
+    }
+    assert wall.paused == 40_000.0
+    assert wall.goodput == pytest.approx(2000.0 / 2552.0)
+    tile = next(tile for tile in tiles(read_run(job.directory), wall) if tile.name == "Goodput")
+    assert (tile.value, tile.note) == ("78.4 %", "of 42 min 32 s: training that counted")
+
+
+def slow_steps(job, first, last):
+    """Return events of steps that take 10 s each, from now on; each tenth has one."""
+    events = []
+    for step in range(first, last + 1, 10):
+        job.time += 100.0
+        events.append(
+            {"event": "step", "step": step, "time": job.time, "loss": 0.5, "split": {"forward": 100.0}}
+        )
+    return events
 
 
 def test_the_story_is_told_when_a_run_was_killed_and_stopped(restarted_job):
@@ -27,6 +65,7 @@ def test_the_story_is_told_when_a_run_was_killed_and_stopped(restarted_job):
     told = " ".join(notes(run))
     assert "started 3 times; steps done again: 160" in told
     assert "rejected the checkpoint step-00000500: size of shard-00001 is 1024, not 40960" in told
+    assert "Between a stop and the next start lay 30 s, which goodput does not count." in told
     assert "NaN" not in told
     assert result(run).word == "finished"
     values = {tile.name: tile.value for tile in tiles(run, wall_time(run))}
