@@ -26,10 +26,14 @@ check: $(VENV)/.installed-dev ## lint, format, types, import directions, file le
 
 fix: $(VENV)/.installed-dev ## format, mend what the linter can, write the README's file tree
 	@$(BIN)/ruff check --fix --quiet; $(BIN)/ruff format --quiet
-	@$(BIN)/python -m ddpk8s.spec.reference docs/reference; $(BIN)/python scripts/tree.py
+	@$(BIN)/python -m ddpk8s.spec.reference docs/reference; $(BIN)/python -m ddpk8s.fabric.reference docs/reference
+	@$(BIN)/python scripts/tree.py
 
 bench: $(VENV)/.installed-dev $(REVIEWS)/train.jsonl ## measure speed as ratios in one run
 	@$(BIN)/python -m benchmarks
+
+chaos: $(VENV)/.installed-dev ## 200 random faults against real agents, ten against the real trainer, all seeded
+	@$(BIN)/python -m tests.chaos
 
 lock: $(UV) ## resolve the dependencies again and pin them by hash
 	@scripts/lock
@@ -54,5 +58,5 @@ $(VENV)/.installed-%: requirements/%.lock pyproject.toml | $(UV)
 	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-.PHONY: help run test check fix bench lock clean
+.PHONY: help run test check fix bench chaos lock clean
 .SECONDARY:

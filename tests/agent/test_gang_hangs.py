@@ -169,7 +169,13 @@ def test_it_is_a_success_with_a_warning_when_no_node_is_free_of_ranks_that_do_no
 
 
 def test_it_is_a_success_with_a_warning_when_a_rank_crashes_after_the_end(hangs: Gang) -> None:
-    end = "finish()\nif RANK == 2: os.kill(os.getpid(), signal.SIGSEGV)\nstand()"
+    end = """
+        finish()
+        result = Path(os.environ["DIRECTORY"], "node-0/state/attempt-0/status/finished.json")
+        while not result.exists(): time.sleep(0.02)
+        if RANK == 2: os.kill(os.getpid(), signal.SIGSEGV)
+        stand()
+    """
     trainer(hangs, end).start_all()
     assert hangs.outcome() == ([0, 0], {0: "trained"})
     assert "warning: training finished; ranks" in hangs.err()

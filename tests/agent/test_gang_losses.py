@@ -183,7 +183,8 @@ def test_the_node_leaves_and_names_the_process_when_one_cannot_be_killed(watched
     del gang.prefix[1]
     gang.start_node(1)
     assert gang.end_all() == [0, 0]
-    assert gang.kinds()[1] == "trained"
+    assert gang.kinds() == {0: "charged", 1: "trained"}
+    assert "rank 2 on node 1" in gang.ledger()["records"]["0"]["why"]
 
 
 @pytest.mark.parametrize("missing", [[1], [0, 2]])

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--faults 200] [--nodes 2,4] [--seed 0]`: one seeded run of faults against real agents.
+"""`python -m tests.chaos [--faults 200] [--nodes 2,4] [--real 10] [--seed 0]`: seeded faults against real agents.
 
 Everything is checked from outside: the kernel's locks and process table, the ledger, the final weights.
 """
@@ -16,6 +16,7 @@ from statistics import median
 from ddpk8s_agent.preflight import free_port
 from tests.agent.gang import Gang
 from tests.agent.harness import until
+from tests.chaos import real
 from tests.chaos.faults import FAULTS, Fault, workers
 from tests.chaos.worker import advance
 
@@ -141,8 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--nodes", default="2,4", help="numbers of nodes, each gets its share of the faults")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--real", type=int, default=10, help="faults with the real trainer; 0 leaves it out")
     options = parser.parse_args(arguments)
-    sizes = [int(each) for each in options.nodes.split(",")]
+    sizes = [int(each) for each in options.nodes.split(",")] if options.faults else []
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
             chaos = Chaos(Path(directory), size, options.seed)
@@ -157,6 +159,16 @@ def main(arguments: list[str] | None = None) -> int:
             print(
                 f"{size} nodes x 2 workers, seed {options.seed}: {count} faults survived\n{chaos.figures()}\n"
             )
+    return _real(options.real, options.seed) if options.real else 0
+
+
+def _real(faults: int, seed: int) -> int:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        try:
+            print(real.run(Path(directory), faults, seed))
+        except AssertionError as error:
+            print(f"real trainer, seed {seed}: {error}")
+            return 1
     return 0
 
 

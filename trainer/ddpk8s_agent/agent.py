@@ -89,7 +89,10 @@ class Agent:
         try:
             return self._follow(network, report)
         except UnkillableError as error:
-            network.post(e.StopAsked())  # what is left here is nobody's failure; the pod must go elsewhere
+            # What ended the attempt is told all the same; what is left here is nobody's failure.
+            if error.evidence is not None:
+                network.post(e.Ended(ok=False, evidence=wireform.to_document(error.evidence)))
+            network.post(e.StopAsked())
             report.unhealthy(error)
             return exitcodes.STOPPED
         finally:

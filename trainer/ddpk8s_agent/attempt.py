@@ -38,10 +38,15 @@ sys.exit(main(sys.argv[1:]))
 
 
 class UnkillableError(Exception):
-    """Processes are left that even SIGKILL does not end; only another node helps."""
+    """Processes are left that even SIGKILL does not end; only another node helps.
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    Attributes:
+        evidence: Of the attempt that left them, if one did.
+    """
+
+    def __init__(self, pids: Iterable[int], evidence: Evidence | None = None) -> None:
         super().__init__(f"processes {', '.join(map(str, pids))} do not end, not even by SIGKILL")
+        self.evidence = evidence
 
 
 class Gang(Protocol):
@@ -130,11 +135,12 @@ class Attempt:
         finally:
             left = self._ender.tear_down()
         logs.finish()
-        if left:
-            raise UnkillableError(left)
         beats.look()
         evidence = self._collect(launcher.returncode, logs, beats, time.monotonic() - began)
-        return replace(evidence, oom=oom_kills() > kills)
+        evidence = replace(evidence, oom=oom_kills() > kills)
+        if left:
+            raise UnkillableError(left, evidence)
+        return evidence
 
     def _start(self, torchrun_directory: Path) -> subprocess.Popen[bytes]:
         arguments = torchrun_arguments(self.plan, self.rdzv, self.port or free_port(), torchrun_directory)
