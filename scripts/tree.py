@@ -21,13 +21,17 @@ PURPOSE = {
     "CONTRIBUTING.md": "how to change things here",
     ".gitignore": "what is not kept",
     "docs/reference/trainingjob.schema.json": "JSON schema of the spec, for editors (generated)",
+    "launcher/ddpk8s/fabric/sources.json": "Addresses of the sources that profiles cite, by key",
     "launcher/ddpk8s/cli/templates/train.py.txt": "the script that `ddpk8s init --template own-script` writes",
+    "launcher/ddpk8s/render/templates/pod_main.py.txt": "where the agent starts in a pod",
     "trainer/ddpk8s_trainer/report/page.html.j2": "the report's page",
     "trainer/ddpk8s_trainer/report/style.css": "its style, light and dark",
     "docs/reference/spec.md": "every field of the spec (generated)",
+    "docs/reference/fabric.md": "every fabric profile, and how to write one (generated)",
 }
 # Folders whose files are all of one kind: one line for all.
 TOGETHER = {
+    "tests/golden": "every example in every backend as reviewed objects; `python -m tests.golden` writes them again",
     "requirements": "every dependency pinned by hash, one lock file per extra, and uv itself",
     "tests/unit": "tests of single modules, mirroring the source",
 }

@@ -40,7 +40,8 @@ def _topology(plan: Plan) -> Iterator[Mistake]:
         )
     if plan.nnodes > 1 and plan.gang_port is None:
         yield Mistake(
-            "the plan has several nodes and no gangPort", "write the plan with this version of ddpk8s"
+            f"spec.topology.nnodes is {plan.nnodes}, and the plan has no gangPort",
+            "write the plan with this version of ddpk8s",
         )
 
 

@@ -1,7 +1,6 @@
 """`ddpk8s validate`: judge job files."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -41,13 +40,14 @@ def validate(
 def _judge(name: str, sets: list[str]) -> tuple[dict[str, Any], str]:
     """Return what there is to say about one file, for programs and for people."""
     from ddpk8s.errors import SpecError, SpecErrors
-    from ddpk8s.spec.load import load_job
+    from ddpk8s.render.reading import read_source
     from ddpk8s.spec.problems import LocatedProblem
     from ddpk8s.spec.summary import summarize
 
     warnings: list[LocatedProblem] = []
     try:
-        job = load_job(Path(name), sets, warn=warnings.append)
+        source = read_source(name, sets, warnings.append)
+        source.render()  # some mistakes show only in the objects
     except SpecErrors as failure:
         problems = [problem.to_document() for problem in failure.errors]
         return {"file": name, "valid": False, "problems": problems}, str(failure)
@@ -55,5 +55,5 @@ def _judge(name: str, sets: list[str]) -> tuple[dict[str, Any], str]:
         problem = {"place": name, "severity": "error", "message": failure.message, "hint": failure.hint}
         return {"file": name, "valid": False, "problems": [problem]}, str(failure)
     problems = [problem.to_document() for problem in warnings]
-    report = {"file": name, "valid": True, "problems": problems, "summary": summarize(job)}
+    report = {"file": name, "valid": True, "problems": problems, "summary": summarize(source.job)}
     return report, "\n".join(map(str, warnings))

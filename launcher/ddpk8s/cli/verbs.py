@@ -10,6 +10,8 @@ from typer.main import get_command
 VERBS = {
     "init": "Write a commented job file to start from",
     "validate": "Check job files; say every mistake at once, before anything starts",
+    "render": "Print the objects that a cluster would get",
+    "diff": "Compare the objects of two job files",
     "explain": "Explain a field of the job file",
     "run": "Train on this machine",
     "version": "Print the version",

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from ddpk8s.spec.base import Section, field
 from ddpk8s.spec.entrypoint import Entrypoint
+from ddpk8s.spec.fabric import Fabric
 from ddpk8s.spec.failure import FailurePolicy
 from ddpk8s.spec.names import (
     DnsLabel,
@@ -51,14 +52,6 @@ class SecretRef(Section):
     env: EnvName = field("Environment variable that gets its value.", example="WANDB_API_KEY")
 
 
-class Fabric(Section):
-    """The network between nodes: NCCL's settings and all that must come with them."""
-
-    profile: DnsLabel | None = field(
-        "Name of a fabric profile; absent, plain TCP, which every cluster has.", None, example="aws-efa"
-    )
-
-
 class JobSpec(Section):
     """What is trained, on what, and what happens when it fails."""
 
@@ -77,6 +70,9 @@ class JobSpec(Section):
     topology: Topology = field("Nodes and processes.", Topology)
     resources: Resources = field("What each pod asks of its node.", Resources)
     fabric: Fabric = field("Network between nodes.", Fabric)
+    network_policy: bool = field(
+        "Admit to the pods only pods of the same run: torch's and NCCL's ports ask nobody who they are.", True
+    )
     env: dict[EnvName, Text] = field(
         "Environment variables of every process; quote numbers and booleans.",
         dict,

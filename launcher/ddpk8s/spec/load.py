@@ -30,14 +30,24 @@ def load_job(
         SpecErrors: mistakes in the file, all at once, each with file, line and column.
         SpecError: the file cannot be read.
     """
+    document, directory = read_document(path)
+    return load_document(document, sets, warn, directory)
+
+
+def read_document(path: FilePath | str) -> tuple[Document, FilePath]:
+    """Return what a file holds, not yet judged, and the directory from which its paths are taken.
+
+    Raises:
+        SpecErrors: it is no YAML that we read.
+        SpecError: it cannot be read.
+    """
     name = "<stdin>" if str(path) == STDIN else str(path)
     directory = FilePath() if str(path) == STDIN else FilePath(path).parent
     text = _decode(_read(path, name), name)
     try:
-        document = parse_document(text, name)
+        return parse_document(text, name), directory
     except YamlSyntaxError as failure:
         raise SpecErrors([failure.located]) from None
-    return load_document(document, sets, warn, directory)
 
 
 def load_document(

@@ -1,7 +1,7 @@
 """The `resources` section: what one pod asks of its node."""
 
 from ddpk8s.spec.base import Section, field
-from ddpk8s.spec.names import LabelValue, ResourceName
+from ddpk8s.spec.names import LabelValue, ObjectName, ResourceName
 from ddpk8s.spec.values import Quantity, parse_quantity
 
 GIB = 1024**3
@@ -18,6 +18,11 @@ class Resources(Section):
         "Kubernetes' name of the GPUs, for example that of a MIG slice.",
         "nvidia.com/gpu",
         example="nvidia.com/mig-1g.10gb",
+    )
+    device_class: ObjectName | None = field(
+        "DeviceClass whose driver gives the GPUs by resource claims, instead of `gpuResource` by a device plugin.",
+        None,
+        example="gpu.nvidia.com",
     )
     cpu: Quantity | None = field("CPU request of each pod; absent, none.", None, unit="cores", example="64")
     memory: Quantity | None = field(

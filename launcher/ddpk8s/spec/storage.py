@@ -6,7 +6,10 @@ from ddpk8s.spec.base import Section, field
 from ddpk8s.spec.names import AbsolutePath, DnsLabel, ObjectName, Text
 from ddpk8s.spec.values import Quantity
 
-SOURCES = ("persistent_volume_claim", "empty_dir", "host_path", "nfs", "config_map", "secret", "ephemeral")
+SOURCES = (
+    *("persistent_volume_claim", "empty_dir", "host_path", "nfs", "config_map", "secret", "ephemeral"),
+    "csi",
+)
 """Fields of a volume that say where its files are; exactly one is set."""
 
 
@@ -40,6 +43,18 @@ class Ephemeral(Section):
     )
 
 
+class Csi(Section):
+    """Files that a CSI driver brings into the pod, for example a bucket of an object store."""
+
+    driver: ObjectName = field("Name of the driver.", example="gcsfuse.csi.storage.gke.io")
+    volume_attributes: dict[Text, Text] = field(
+        "What the driver wants to know; quote numbers and booleans.", dict, example={"bucketName": "datasets"}
+    )
+    secret: ObjectName | None = field(
+        "Secret with the driver's credentials; absent, it needs none.", None, example="bucket-reader"
+    )
+
+
 class Volume(Section):
     """One volume, mounted in every pod. Exactly one source is set."""
 
@@ -69,6 +84,12 @@ class Volume(Section):
         "Source: volume made for each pod.", None, example={"storage": "500Gi"}
     )
 
+    csi: Csi | None = field(
+        "Source: what a CSI driver brings, for example a bucket.",
+        None,
+        example={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "datasets"}},
+    )
+
     @property
     def source(self) -> str | None:
         """Python name of the source that is set, the first one if several are; None if none is."""
@@ -77,7 +98,7 @@ class Volume(Section):
     @property
     def outlives_pod(self) -> bool:
         """Whether a pod started anew, perhaps on another node, finds the files again."""
-        return self.source in ("persistent_volume_claim", "nfs")
+        return self.source in ("persistent_volume_claim", "nfs", "csi")
 
     @property
     def writable(self) -> bool:

@@ -7,7 +7,7 @@ from ddpk8s.spec.resources import Resources
 class Topology(Section):
     """Nodes and processes, in torchrun's words."""
 
-    nnodes: int = field("Number of nodes; each is one pod.", 1, unit="nodes", ge=1, le=1000, example=2)
+    nnodes: int = field("Number of nodes; each is one pod.", 1, unit="nodes", ge=1, le=4096, example=2)
     nproc_per_node: int | None = field(
         "Processes on each node. By default as many as the pod has GPUs, and 1 without GPUs.",
         None,

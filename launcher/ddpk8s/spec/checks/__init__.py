@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from ddpk8s.spec.checks.batch import check_batch
 from ddpk8s.spec.checks.code import check_entrypoint, check_files
 from ddpk8s.spec.checks.environment import check_environment
+from ddpk8s.spec.checks.fabric import check_fabric
 from ddpk8s.spec.checks.failure import check_failure_policy
 from ddpk8s.spec.checks.model import check_model
 from ddpk8s.spec.checks.pod_template import check_pod_template
 from ddpk8s.spec.checks.resources import check_resources
+from ddpk8s.spec.checks.sizes import check_sizes
 from ddpk8s.spec.checks.steps import check_steps
 from ddpk8s.spec.checks.storage import check_storage
 from ddpk8s.spec.job import TrainingJob
@@ -22,6 +24,8 @@ def check_job(job: TrainingJob) -> Iterator[Problem]:
     """Yield every problem between the fields of a job, errors and warnings."""
     yield from check_resources(job.spec)
     yield from check_environment(job)
+    yield from check_sizes(job)
+    yield from check_fabric(job)
     yield from check_storage(job.spec)
     yield from check_failure_policy(job)
     yield from check_pod_template(job.spec)

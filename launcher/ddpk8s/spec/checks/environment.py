@@ -20,18 +20,20 @@ def check_environment(job: TrainingJob) -> Iterator[Problem]:
     """Yield problems of `env`, `secrets` and the labels."""
     for name, value in job.spec.env.items():
         path: Path = ("spec", "env", name)
-        yield from _check_owner(path, name)
+        yield from check_owner(path, name)
         yield from _check_literal_secret(path, name, value)
         if name == "CUDA_VISIBLE_DEVICES":
             yield warning(path, "is set, so processes may not see the GPUs that Kubernetes gave the pod")
         if name == "NVIDIA_VISIBLE_DEVICES":
             hint = "remove it; spec.resources.gpu is how many GPUs a pod gets"
             yield error(path, "would give pods GPUs that the scheduler gave to others", hint)
+    yield from _check_operators_own(job)
     yield from _check_secrets(job)
     yield from _check_labels(job)
 
 
-def _check_owner(path: Path, name: str) -> Iterator[Problem]:
+def check_owner(path: Path, name: str) -> Iterator[Problem]:
+    """Yield the problem of an environment variable that torchrun or the launcher sets itself."""
     if _TORCHRUN.fullmatch(name):
         hint = "remove it; spec.topology is where nodes, processes and the port are set"
         yield error(path, "is set by torchrun itself, differently in each process", hint)
@@ -50,11 +52,20 @@ def _check_literal_secret(path: Path, name: str, value: str) -> Iterator[Problem
         yield error(path, "looks like a secret, and secrets must not stand in the job file", hint)
 
 
+def _check_operators_own(job: TrainingJob) -> Iterator[Problem]:
+    """The operator appends this variable to ours, and the last of two with one name counts."""
+    name = "PYTHONUNBUFFERED"
+    if job.spec.backend == "PyTorchJob" and name in job.spec.env:
+        hint = "remove it, which leaves it at 1, or use IndexedJob"
+        text = "is set by the training operator itself, to 1, after ours"
+        yield error(("spec", "env", name), text, hint, ["spec.backend"])
+
+
 def _check_secrets(job: TrainingJob) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for i, secret in enumerate(job.spec.secrets):
         path: Path = ("spec", "secrets", i, "env")
-        yield from _check_owner(path, secret.env)
+        yield from check_owner(path, secret.env)
         if secret.env in job.spec.env:
             yield error(path, f"is {secret.env}, which spec.env sets too", "remove one of them")
         elif secret.env in seen:

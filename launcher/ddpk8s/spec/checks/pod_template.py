@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
+from ddpk8s.spec.checks.pod_conflicts import check_conflicts
 from ddpk8s.spec.job import JobSpec
 from ddpk8s.spec.paths import Path
 from ddpk8s.spec.problems import Problem, error
@@ -36,13 +37,14 @@ def check_pod_template(spec: JobSpec) -> Iterator[Problem]:
             yield error(path, "is not a known field: a pod has `metadata` and `spec`", hint)
         elif not isinstance(value, dict):
             yield error(path, "must be a mapping")
+    yield from check_conflicts(spec)
     pod = spec.pod_template.get("spec")
     if not isinstance(pod, dict):
         return
     for key in _OWNED.keys() & pod.keys():
         yield error((*root, "spec", key), f"is {_OWNED[key]}", "remove it here")
     for kind in ("containers", "initContainers"):
-        yield from _check_containers((*root, "spec", kind), pod.get(kind, []))
+        yield from _check_containers((*root, "spec", kind), [] if pod.get(kind) is None else pod[kind])
 
 
 def _check_containers(path: Path, containers: Any) -> Iterator[Problem]:
@@ -55,7 +57,8 @@ def _check_containers(path: Path, containers: Any) -> Iterator[Problem]:
                 (*path, i), "has no name, by which it is merged", "our own container is called `pytorch`"
             )
             continue
-        for j, variable in enumerate(container.get("env") or []):
+        env = container.get("env")
+        for j, variable in enumerate(env if isinstance(env, list) else []):
             if not isinstance(variable, dict) or not isinstance(variable.get("value"), str):
                 continue
             name, value = str(variable.get("name", "")), variable["value"]

@@ -15,6 +15,7 @@ def check_resources(spec: JobSpec) -> Iterator[Problem]:
     """Yield problems of `topology` and `resources`."""
     yield from _check_processes(spec)
     yield from _check_gpu_fields(spec)
+    yield from _check_device_class(spec)
     yield from _check_cpu(spec)
     yield from _check_memory(spec)
 
@@ -41,6 +42,8 @@ def _check_gpu_fields(spec: JobSpec) -> Iterator[Problem]:
             yield error("spec.resources.gpuProduct", "is set but spec.resources.gpu is 0", hint, related)
         if resources.gpu_resource != "nvidia.com/gpu":
             yield error("spec.resources.gpuResource", "is set but spec.resources.gpu is 0", hint, related)
+        if resources.device_class is not None:
+            yield error("spec.resources.deviceClass", "is set but spec.resources.gpu is 0", hint, related)
     elif re.search(r"/mig-|\.shared$", resources.gpu_resource) and spec.world_size > 1:
         yield error(
             "spec.resources.gpuResource",
@@ -48,6 +51,26 @@ def _check_gpu_fields(spec: JobSpec) -> Iterator[Problem]:
             "and NCCL does not work between parts of GPUs",
             "take whole GPUs, or one process: nnodes: 1, nprocPerNode: 1",
             ["spec.resources.gpu", "spec.topology"],
+        )
+
+
+def _check_device_class(spec: JobSpec) -> Iterator[Problem]:
+    resources = spec.resources
+    if resources.device_class is not None and resources.gpu_resource != "nvidia.com/gpu":
+        hint = "keep `deviceClass` for resource claims, or `gpuResource` for a device plugin"
+        yield error(
+            "spec.resources.deviceClass",
+            "and spec.resources.gpuResource are both given, but exclude each other",
+            hint,
+            ["spec.resources.gpuResource"],
+        )
+    if resources.gpu_product is not None and not resources.gpu_resource.startswith("nvidia.com/"):
+        hint = "select nodes by spec.scheduling.nodeSelector, with the label that your vendor's labeller sets"
+        yield error(
+            "spec.resources.gpuProduct",
+            f"is the label nvidia.com/gpu.product, but spec.resources.gpuResource is {resources.gpu_resource}",
+            hint,
+            ["spec.resources.gpuResource"],
         )
 
 

@@ -21,7 +21,7 @@ def test_field_is_explained(ddpk8s: Run) -> None:
     done = ddpk8s("explain", "spec.topology.nnodes")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "FIELD: spec.topology.nnodes <integer, 1 to 1000>\n\n"
+        "FIELD: spec.topology.nnodes <integer, 1 to 4096>\n\n"
         "  Number of nodes; each is one pod.\n"
         "  default: 1\n"
         "  unit: nodes\n"

@@ -23,7 +23,8 @@ Report = Callable[..., str]
             "  hint: it is called spec.training.batch.globalBatch here"),
         ("tokensPerDevise: 2", "spec.tokensPerDevise is not a known field\n"
             "  hint: did you mean spec.training.batch.tokensPerDevice or spec.training.evaluation.tokensPerDevice?"),
-        ("fabric: {frobnicate: 1}", "spec.fabric.frobnicate is not a known field\n  hint: known here: profile"),
+        ("fabric: {frobnicate: 1}", "spec.fabric.frobnicate is not a known field\n"
+            "  hint: known here: profile, profileFile, parameters"),
     ],
 )  # fmt: skip
 def test_unknown_key_is_told_with_what_was_meant(report: Report, base: str, line: str, printed: str) -> None:
@@ -44,7 +45,7 @@ def test_unknown_key_is_told_with_what_was_meant(report: Report, base: str, line
             "  hint: write nnodes: 10"),
         ("topology: {nnodes: true}", "13:14: spec.topology.nnodes is true, but must be a whole number"),
         ("topology: {nnodes: 0}", "13:14: spec.topology.nnodes is 0, but must be at least 1 node"),
-        ("topology: {nnodes: 5000}", "13:14: spec.topology.nnodes is 5000, but must be at most 1000 nodes"),
+        ("topology: {nnodes: 5000}", "13:14: spec.topology.nnodes is 5000, but must be at most 4096 nodes"),
         ("topology: 2", "13:3: spec.topology is 2, but must be a mapping\n"
             "  hint: its fields are nnodes, nprocPerNode, masterPort"),
         ("topology:\n    - nnodes: 2", "13:3: spec.topology is a list, but must be a mapping\n"

@@ -49,7 +49,7 @@ job.yaml:14:20: spec.storage[0].mountPath is 'data', but must be an absolute pat
 job.yaml:14:37: spec.storage[0].persistentVolumeClaim is a mapping, but must be text
   hint: write persistentVolumeClaim: x
 job.yaml:15:7: spec.storage[1] has no source, so there is nothing to mount
-  hint: add one of persistentVolumeClaim, emptyDir, hostPath, nfs, configMap, secret, ephemeral; \
+  hint: add one of persistentVolumeClaim, emptyDir, hostPath, nfs, configMap, secret, ephemeral, csi; \
 scratch space is `emptyDir: {}`
 job.yaml:15:8: spec.storage[1].name is 'data', as is spec.storage[0].name
   hint: change one of them
