@@ -29,7 +29,7 @@ def write_section(name: str, rows: Sequence[Row], how: str, path: Path = RESULTS
     path.write_text(text, encoding="utf-8")
 
 
-ORDER = ("throughput", "accuracy", "checkpoint", "cli")
+ORDER = ("throughput", "accuracy", "checkpoint", "overhead", "gang", "cli")
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,7 +24,9 @@ from ddpk8s_agent.processes import reap_strangers, worker_ranks
 from ddpk8s_agent.progress import Progress
 from ddpk8s_agent.signals import StopRequest
 
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = (0.05, 0.2)
+"""Between two looks: while much happens, and while nothing does. Each look takes time from the training."""
+_BUSY_SECONDS = 5.0
 _LOOKS, _MOST_LOOKS = 20, 200
 """How often we look which processes the workers are; the first answers may come before they are what they will be."""
 _ROOT = Path(__file__).parents[1]
@@ -123,13 +126,15 @@ class Attempt:
         )
         beats = Beats(self.plan, self.status_directory, progress, logs)
         began, kills = time.monotonic(), oom_kills()
+        calm_at = began + 2 * _BUSY_SECONDS
         launcher = self._start(logs.torchrun_directory)
         try:
             while launcher.poll() is None:
                 reap_strangers(own=launcher.pid)
-                logs.forward()
+                if logs.forward() or self.stop.requested or self._suspected or self._ender.draining:
+                    calm_at = time.monotonic() + _BUSY_SECONDS
                 self._watch(launcher, logs, beats)
-                time.sleep(_POLL_SECONDS)
+                time.sleep(_POLL_SECONDS[time.monotonic() > calm_at])
             if launcher.returncode != 0 and not self._ender.drained:
                 self._suspect("torchrun ended")
         finally:
@@ -157,6 +162,10 @@ class Attempt:
                 pass_fds=self.keep_fds,
             )
 
+    @cached_property
+    def _ending_path(self) -> str:
+        return str(self._result_path.with_suffix(".ending"))
+
     @property
     def _result_path(self) -> Path:
         return self.directory / "result.json"
@@ -169,7 +178,7 @@ class Attempt:
         if self.stop.requested:
             self.gang.stopping()
             self._ender.pass_on_stop(launcher, started=logs.found_any)
-        elif not self._suspected and self._result_path.with_suffix(".ending").exists():
+        elif not self._suspected and os.path.exists(self._ending_path):  # noqa: PTH110 - many times a second
             self._suspect("a worker ended, and torchrun is ending the others")
         order = self.gang.drain()
         if order is not None:

@@ -42,6 +42,11 @@ class Ender:
         self._killed = False
         self._kill_at = float("inf")
 
+    @property
+    def draining(self) -> bool:
+        """Whether the attempt is being ended."""
+        return self._kill_at < float("inf")
+
     def begin(
         self,
         why: str,

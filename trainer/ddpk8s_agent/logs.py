@@ -42,13 +42,17 @@ class WorkerLogs:
         """Whether torchrun has come so far as to start workers."""
         return bool(self._tails)
 
-    def forward(self) -> None:
-        """Forward what came since the last call."""
+    def forward(self) -> bool:
+        """Forward what came since the last call; return whether anything came."""
         self._discover()
         now = time.monotonic()
+        came = False
         for (rank, stream), tail in self._tails.items():
-            self._show(rank, stream, tail.read(now))
-            self._bounds[rank, stream].keep(tail.position)
+            if lines := tail.read(now):
+                came = True
+                self._show(rank, stream, lines)
+                self._bounds[rank, stream].keep(tail.position)
+        return came
 
     def finish(self) -> None:
         """Forward all that is left, when the workers are gone."""

@@ -28,7 +28,7 @@ from ddpk8s_agent.gang.wire import BrokenLinkError
 
 LOCAL = 0
 """The coordinator's number for the member on its own node."""
-_TICK = 0.1
+_LONGEST_TICK = 0.25
 _FIRST_SAY = 2.0
 _ALONE = (State.DIAL, State.JUDGED)
 _ORDERS = (e.Arm, e.Start, e.Drain, e.Stop, e.Told, e.Exit)
@@ -63,6 +63,7 @@ class Network:
 
     def __post_init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._tick = min(_LONGEST_TICK, self.timing.heartbeat / 4)
         members = self.member.identity.nnodes if self.coordinator else 1
         self._links = Links(self._selector, self._got, self._broke, self.timing.heartbeat, members)
         self._look_at = time.monotonic() + self.timing.look
@@ -121,7 +122,7 @@ class Network:
 
     def _turn(self) -> None:
         """One round: what came by socket, what the main thread posted, what time brought."""
-        for key, _ in self._selector.select(_TICK):
+        for key, _ in self._selector.select(self._tick):
             if key.fileobj is self._woken:
                 with suppress(OSError):
                     self._woken.recv(4096)
