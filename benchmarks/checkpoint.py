@@ -9,7 +9,7 @@ from benchmarks.throughput import ENOUGH, FOREIGN
 from benchmarks.workload import Reviews
 
 STEPS = 20
-ROUNDS, TRIES = 8, 2
+ROUNDS, TRIES = 10, 2
 BAR = 0.15
 # About 33 million parameters, 400 MB of state, in short steps.
 MODEL = {

@@ -20,6 +20,7 @@ def main() -> int:
     own = argparse.ArgumentParser()
     own.add_argument("--result", type=Path)
     own.add_argument("--parent", type=int)
+    own.add_argument("--notify", type=int)
     options = own.parse_args(sys.argv[1:split])
     theirs = argparse.ArgumentParser()
     for name in ("nnodes", "node-rank", "nproc-per-node", "master-port", "max-restarts"):
@@ -28,7 +29,8 @@ def main() -> int:
         theirs.add_argument(f"--{name}")
     torchrun, command = theirs.parse_known_args(sys.argv[split + 1 :])
     die_with(options.parent)
-    return run(torchrun, command, options.result)
+    os.set_inheritable(options.notify, False)
+    return run(torchrun, command, options.result, options.notify)
 
 
 def die_with(parent: int) -> None:
@@ -40,7 +42,7 @@ def die_with(parent: int) -> None:
         sys.exit(1)
 
 
-def run(options: argparse.Namespace, command: list[str], result: Path) -> int:
+def run(options: argparse.Namespace, command: list[str], result: Path, notify: int) -> int:
     first, nproc = options.node_rank * options.nproc_per_node, options.nproc_per_node
     workers = {first + local: start(options, command, first + local, local) for local in range(nproc)}
     failures: dict[int, int] = {}
@@ -58,6 +60,7 @@ def run(options: argparse.Namespace, command: list[str], result: Path) -> int:
                     pids[rank] = worker.pid
             if failures and not closed and workers:
                 result.with_suffix(".ending").touch()
+                os.write(notify, b"x")
                 closed = [worker.pid for worker in workers.values()]
                 deadline = time.monotonic() + CLOSE_SECONDS
                 for worker in workers.values():

@@ -11,6 +11,7 @@ Standard library only, Python 3.10 or newer, no data files: it also runs as a zi
     shim         stands in torchrun's place and hands over every rank's exit code
     processes    the process tree: find, signal, reap
     signals      the request to stop
+    waker        sleep until something happens
     tail, logs   workers' output, by rank, whole lines
     console      the one writer to our own stdout and stderr
     progress     how far the training is

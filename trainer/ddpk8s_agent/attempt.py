@@ -24,8 +24,11 @@ from ddpk8s_agent.processes import reap_strangers, worker_ranks
 from ddpk8s_agent.progress import Progress
 from ddpk8s_agent.signals import StopRequest
 
-_POLL_SECONDS = (0.05, 0.2)
-"""Between two looks: while much happens, and while nothing does. Each look takes time from the training."""
+_ENDING_SECONDS, _SHOWING_SECONDS, _CALM_SECONDS = 0.05, 0.2, 1.0
+"""Between two looks: while it starts or ends, while workers write, while nothing happens but what wakes us anyway.
+
+Each look takes time from the training.
+"""
 _BUSY_SECONDS = 5.0
 _LOOKS, _MOST_LOOKS = 20, 200
 """How often we look which processes the workers are; the first answers may come before they are what they will be."""
@@ -126,15 +129,14 @@ class Attempt:
         )
         beats = Beats(self.plan, self.status_directory, progress, logs)
         began, kills = time.monotonic(), oom_kills()
-        calm_at = began + 2 * _BUSY_SECONDS
+        showed = began
         launcher = self._start(logs.torchrun_directory)
         try:
             while launcher.poll() is None:
                 reap_strangers(own=launcher.pid)
-                if logs.forward() or self.stop.requested or self._suspected or self._ender.draining:
-                    calm_at = time.monotonic() + _BUSY_SECONDS
+                showed = time.monotonic() if logs.forward() else showed
                 self._watch(launcher, logs, beats)
-                time.sleep(_POLL_SECONDS[time.monotonic() > calm_at])
+                self.stop.waker.wait(self._pause(began, showed))
             if launcher.returncode != 0 and not self._ender.drained:
                 self._suspect("torchrun ended")
         finally:
@@ -147,19 +149,27 @@ class Attempt:
             raise UnkillableError(left, evidence)
         return evidence
 
+    def _pause(self, began: float, showed: float) -> float:
+        """Return the seconds until the next look."""
+        now = time.monotonic()
+        if self.stop.requested or self._suspected or self._ender.draining or now - began < _BUSY_SECONDS:
+            return _ENDING_SECONDS
+        return _SHOWING_SECONDS if now - showed < _BUSY_SECONDS else _CALM_SECONDS
+
     def _start(self, torchrun_directory: Path) -> subprocess.Popen[bytes]:
         arguments = torchrun_arguments(self.plan, self.rdzv, self.port or free_port(), torchrun_directory)
-        own = ["--result", str(self._result_path), "--parent", str(os.getpid()), "--", *arguments]
+        waker = self.stop.waker.write_fd
+        own = ["--result", str(self._result_path), "--parent", str(os.getpid()), "--notify", str(waker)]
         shim = [self.plan.shim] if self.plan.shim else ["-c", _START_SHIM, str(_ROOT)]
         with (self.directory / "torchrun.log").open("wb") as log:
             return subprocess.Popen(
-                [sys.executable, *shim, *own],
+                [sys.executable, *shim, *own, "--", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.plan.command.working_directory,
                 env=worker_environment(self.plan, self.number, self.status_directory),
-                pass_fds=self.keep_fds,
+                pass_fds=(*self.keep_fds, waker),
             )
 
     @cached_property

@@ -86,7 +86,7 @@ def join(plan: Plan, store: Store, console: Console, stop: StopRequest) -> Netwo
         listener = _listen(plan, stop) if plan.nnodes > 1 else None
     member = Member(identity, ledger, timing, now)
     address = (plan.master_addr, plan.gang_port or 0)
-    return Network(member, coordinator, listener, address, timing, store, console.say)
+    return Network(member, coordinator, listener, address, timing, store, console.say, stop.waker.wake)
 
 
 def _ports(plan: Plan) -> range:

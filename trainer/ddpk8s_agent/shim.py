@@ -1,7 +1,7 @@
 """Stands in torchrun's place and hands over what torchrun knows but prints only as prose.
 
 Run by the agent in a process of its own, the only one of ours that imports torch:
-`shim.main(["--result", FILE, "--parent", PID, "--", *torchrun's arguments])`.
+`shim.main(["--result", FILE, "--parent", PID, "--notify", FD, "--", *torchrun's arguments])`.
 
 FILE, with the ending .ending, appears as soon as torchrun ends workers because one failed. FILE itself
 gets one JSON object: `outcome` (`finished`; `failed` with `failures`, in the order torchrun saw them;
@@ -12,8 +12,10 @@ the first failure. Local ranks that are not among the failures left with 0.
 import argparse
 import json
 import logging
+import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,17 @@ from ddpk8s_agent.processes import terminate_with_parent
 class _ClosedWorkers(logging.Handler):
     """Remembers which workers torchrun ended, from the arguments of its log records; says at once that it does."""
 
-    def __init__(self, ending: Path) -> None:
+    def __init__(self, ending: Path, notify: int) -> None:
         super().__init__()
         self.pids: list[int] = []
-        self._ending = ending
+        self._ending, self._notify = ending, notify
 
     def emit(self, record: logging.LogRecord) -> None:
         if "closing signal" in str(record.msg) and isinstance(record.args, tuple) and record.args:
             self.pids.append(int(str(record.args[0])))
             self._ending.touch()
+            with suppress(OSError):
+                os.write(self._notify, b"x")  # the agent sleeps
 
 
 def main(arguments: list[str]) -> int:
@@ -39,10 +43,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--result", type=Path, required=True)
     parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--notify", type=int, required=True)
     own, torchrun_arguments = parser.parse_known_args(arguments)
+    os.set_inheritable(own.notify, False)  # workers have no use for it
     if not terminate_with_parent(own.parent):
         return 1  # the agent died before it could be watched
-    closed = _ClosedWorkers(own.result.with_suffix(".ending"))
+    closed = _ClosedWorkers(own.result.with_suffix(".ending"), own.notify)
     result = _run(torchrun_arguments[torchrun_arguments[:1] == ["--"] :], closed)
     partial = own.result.with_suffix(".partial")
     partial.write_text(json.dumps({**result, "closed": closed.pids}), encoding="utf-8")

@@ -4,6 +4,8 @@ import signal
 import time
 from types import FrameType
 
+from ddpk8s_agent.waker import Waker
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -17,12 +19,14 @@ class StopRequest:
     def __init__(self) -> None:
         self.since: float | None = None
         self.at_once = False
+        self.waker = Waker()
 
     def install(self) -> None:
         """Listen to the signals."""
         for number in STOP_SIGNALS:
             signal.signal(number, self._ask)
         signal.signal(signal.SIGQUIT, self._ask_at_once)
+        self.waker.listen_to_signals()
 
     @property
     def requested(self) -> bool:

@@ -21,6 +21,10 @@ class Dialer:
         self._number += 1
         self._at = when
 
+    def seconds(self, now: float, longest: float) -> float:
+        """Return the time until it is due, at most `longest`."""
+        return longest if self._at is None else min(longest, max(0.0, self._at - now))
+
     def due(self, now: float) -> bool:
         """Return whether it is time to dial; true once."""
         if self._at is None or now < self._at:

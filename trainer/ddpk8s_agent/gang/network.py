@@ -28,7 +28,7 @@ from ddpk8s_agent.gang.wire import BrokenLinkError
 
 LOCAL = 0
 """The coordinator's number for the member on its own node."""
-_LONGEST_TICK = 0.25
+_LONGEST_TICK = 0.5
 _FIRST_SAY = 2.0
 _ALONE = (State.DIAL, State.JUDGED)
 _ORDERS = (e.Arm, e.Start, e.Drain, e.Stop, e.Told, e.Exit)
@@ -46,6 +46,7 @@ class Network:
         timing: The time-outs.
         store: The ledger's files.
         say: Tells people.
+        alert: Called when there is an order for the main thread.
     """
 
     member: Member
@@ -55,6 +56,7 @@ class Network:
     timing: Timing
     store: Store
     say: Callable[[str], None]
+    alert: Callable[[], None] = lambda: None
     orders: "queue.SimpleQueue[e.Action]" = field(default_factory=queue.SimpleQueue)
     _events: "deque[tuple[object, e.Event]]" = field(default_factory=deque)
     _inbox: "queue.SimpleQueue[tuple[object, e.Event]]" = field(default_factory=queue.SimpleQueue)
@@ -122,7 +124,7 @@ class Network:
 
     def _turn(self) -> None:
         """One round: what came by socket, what the main thread posted, what time brought."""
-        for key, _ in self._selector.select(self._tick):
+        for key, _ in self._selector.select(self._dialer.seconds(time.monotonic(), self._tick)):
             if key.fileobj is self._woken:
                 with suppress(OSError):
                     self._woken.recv(4096)
@@ -170,6 +172,7 @@ class Network:
             self.say(action.text)
         elif isinstance(action, _ORDERS):
             self.orders.put(action)
+            self.alert()
 
     def _do_for_coordinator(self, action: e.Action) -> None:
         if isinstance(action, e.Send):
