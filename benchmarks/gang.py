@@ -13,12 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.figures import Row
+from benchmarks.machine import cpu_seconds
 from ddpk8s_agent.preflight import free_port
 
 SIZES = (64, 128, 256, 512)
 BEATING_SECONDS = 10.0
 _PATIENCE = 600.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 # In torchrun's place: no workers, only an end when it is asked for. Each start is told by a file.
 _SHIM = """
 import json, os, signal, sys, time
@@ -58,9 +58,9 @@ def _row(size: int) -> Row:
             forked = time.monotonic() - began
             _wait(lambda: _started(directory, 0) == size, "the first attempt")
             gate = time.monotonic() - began
-            cpu, since = _cpu_seconds(agents[0]), time.monotonic()
+            cpu, since = cpu_seconds(agents[0]), time.monotonic()
             time.sleep(BEATING_SECONDS)
-            beating = (_cpu_seconds(agents[0]) - cpu) / (time.monotonic() - since)
+            beating = (cpu_seconds(agents[0]) - cpu) / (time.monotonic() - since)
             memory = _memory(agents[0])
             restart = _restart(directory, agents, size)
             (directory / "finish").touch()
@@ -134,11 +134,6 @@ def _restart(directory: Path, agents: dict[int, int], size: int) -> float:
 
 def _started(directory: Path, attempt: int) -> int:
     return sum(1 for _ in directory.glob(f"started-{attempt}-*"))
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def _memory(pid: int) -> float:

@@ -17,6 +17,12 @@ def facts() -> str:
     )
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken, in user and kernel mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -1,7 +1,6 @@
 """What the agent costs while nothing fails: the same gang, its agent running and stopped, in turn."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.figures import Row, at_least
+from benchmarks.machine import cpu_seconds
 
 BLOCK_SECONDS = 4.0
 PAIRS = 15
@@ -46,14 +46,14 @@ def measure(pairs: int = PAIRS) -> list[Row]:
         try:
             _wait_for_steps(directory, 200)
             rates: dict[bool, list[float]] = {True: [], False: []}
-            cpu, since = _cpu_seconds(agent.pid), time.monotonic()
+            cpu, since = cpu_seconds(agent.pid), time.monotonic()
             for number in range(2 * pairs):
                 # ABBA: what drifts over a pair falls on both.
                 stopped = number % 4 in (1, 2)
                 agent.send_signal(signal.SIGSTOP if stopped else signal.SIGCONT)
                 time.sleep(0.2)
                 rates[not stopped].append(_rate(directory))
-            used = (_cpu_seconds(agent.pid) - cpu) / (time.monotonic() - since) * 2
+            used = (cpu_seconds(agent.pid) - cpu) / (time.monotonic() - since) * 2
             agent.send_signal(signal.SIGCONT)
             (directory / "finish").touch()
             agent.wait(60)
@@ -101,8 +101,3 @@ def _wait_for_steps(directory: Path, steps: int) -> None:
         if time.monotonic() > end:
             raise TimeoutError("the gang does not train")
         time.sleep(0.1)
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -70,9 +70,8 @@ class Report:
 
     def leave(self, order: e.Exit) -> None:
         """Write the last word."""
-        if order.word and not self._word.get("final"):
-            said = {"attempt", *order.word} <= {"attempt"}
-            if order.code in (exitcodes.FAILED, exitcodes.MISTAKE, exitcodes.BUG) and not said:
+        if order.word:
+            if order.code in (exitcodes.FAILED, exitcodes.MISTAKE, exitcodes.BUG):
                 self._console.mistake(str(order.word.get("message")), order.word.get("hint"))
             elif order.code == exitcodes.STOPPED:
                 self._console.say(str(order.word.get("message")))

@@ -19,9 +19,12 @@ class Output(StrEnum):
     json = "json"
 
 
-FileOption = Annotated[
-    Path, typer.Option("-f", "--file", metavar="FILE", help="Job file; `-` reads standard input")
+FileArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Job file; `-` reads standard input; by default job.yaml"),
 ]
+
+FileOption = Annotated[str | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")]
 
 SetOption = Annotated[
     list[str],
@@ -48,6 +51,18 @@ def default_file(usage: str, *, quiet: bool = False) -> str:
     if not quiet:
         warn(f"no file given: taking {DEFAULT_FILE}")
     return str(DEFAULT_FILE)
+
+
+def one_file(verb: str, file: str | None, option: str | None, *, quiet: bool) -> str:
+    """Return the job file of a verb that takes one, however it was given.
+
+    Raises:
+        BadParameter: two were given, or none and there is no `job.yaml`.
+    """
+    usage = f"one job file, as in `ddpk8s {verb} job.yaml`"
+    if file and option:
+        raise typer.BadParameter(f"give {usage}", param_hint="FILE")
+    return file or option or default_file(usage, quiet=quiet)
 
 
 def warn(message: object) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddpk8s.cli.options import SetOption, default_file, emit, warn
+from ddpk8s.cli.options import FileArgument, FileOption, SetOption, emit, one_file, warn
 
 if TYPE_CHECKING:
     from ddpk8s.render.reading import Source
@@ -37,13 +37,8 @@ VersionOption = Annotated[
 
 
 def render(  # noqa: PLR0913, PLR0917 - the options of the verb
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Job file; `-` reads standard input; by default job.yaml"),
-    ] = None,
-    file_option: Annotated[
-        str | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")
-    ] = None,
+    file: FileArgument = None,
+    file_option: FileOption = None,
     sets: SetOption = [],  # noqa: B006 - typer makes a new list
     backend: BackendOption = None,
     run_id: RunOption = None,
@@ -63,9 +58,7 @@ def render(  # noqa: PLR0913, PLR0917 - the options of the verb
     from ddpk8s.render.summary import summary
     from ddpk8s.render.yaml_text import to_yaml
 
-    if file and file_option:
-        raise typer.BadParameter("give one job file", param_hint="FILE")
-    name = file or file_option or default_file("one job file, as in `ddpk8s render job.yaml`", quiet=quiet)
+    name = one_file("render", file, file_option, quiet=quiet)
     source = read(name, sets, backend, quiet=quiet)
     rendering = source.render(run_id, known_version(version))
     if explain:

@@ -5,20 +5,15 @@ from typing import Annotated
 
 import typer
 
-from ddpk8s.cli.options import SetOption, default_file, warn
+from ddpk8s.cli.options import FileArgument, FileOption, SetOption, one_file, warn
 
 MAX_NODES = 64
 """Agents that one machine is asked to run; each of them starts Python, torchrun and its processes."""
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options of the verb
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help="Job file; `-` reads standard input; by default job.yaml"),
-    ] = None,
-    file_option: Annotated[
-        str | None, typer.Option("-f", "--file", metavar="FILE", help="The same as FILE")
-    ] = None,
+    file: FileArgument = None,
+    file_option: FileOption = None,
     sets: SetOption = [],  # noqa: B006 - typer makes a new list
     nnodes: Annotated[
         int,
@@ -62,12 +57,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the verb
     from ddpk8s.spec.load import load_job
     from ddpk8s.spec.problems import LocatedProblem
 
-    usage = "one job file, as in `ddpk8s run job.yaml`"
-    if file and file_option:
-        raise typer.BadParameter(f"give {usage}", param_hint="FILE")
+    name = one_file("run", file, file_option, quiet=quiet)
     if fresh and resume:
         raise typer.BadParameter("--fresh and --resume exclude each other")
-    name = file or file_option or default_file(usage, quiet=quiet)
 
     def tell(problem: LocatedProblem) -> None:
         if not (quiet or problem.problem.pods_only):

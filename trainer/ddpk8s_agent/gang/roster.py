@@ -73,6 +73,7 @@ class Roster:
 
     def __init__(self, identity: Identity, timing: Timing) -> None:
         self.peers: dict[int, Peer] = {}
+        self._nodes: dict[int, int] = {}  # by connection: every message asks for it
         # Until when processes of lost members may still live, by node rank: which incarnation, and the time.
         self.fences: dict[int, tuple[str, float]] = {}
         self._identity = identity
@@ -87,7 +88,7 @@ class Roster:
 
     def of(self, conn: int) -> Peer | None:
         """Return the member behind a connection."""
-        return next((peer for peer in self.peers.values() if peer.conn == conn), None)
+        return self.peers.get(self._nodes.get(conn, -1))
 
     def hear(self, message: Message, conn: int, now: float) -> Peer | None:
         """Take a sign of life; return who gave it, if it is a member."""
@@ -99,12 +100,18 @@ class Roster:
 
     def remove(self, peer: Peer, how: str, now: float, grace: float = 0.0) -> None:
         """Take a member out that is lost; its processes may have been given a `grace` to end in."""
-        self.peers.pop(peer.node, None)
+        self._forget(self.peers.get(peer.node))
         if how in (SILENT, CUT, STUCK):
             # Nobody knows whether its processes live. It ends them itself when it hears nothing, from now on at
             # the latest; and if this very incarnation comes back, it says how they are.
             extra = max(0.0, grace - self._timing.teardown)
             self.fences[peer.node] = (peer.inc, now + self._timing.fence + extra)
+
+    def _forget(self, peer: Peer | None) -> None:
+        if peer is not None:
+            del self.peers[peer.node]
+            if self._nodes.get(peer.conn) == peer.node:
+                del self._nodes[peer.conn]
 
     def fenced(self, now: float) -> bool:
         """Return whether somewhere processes of a silent member may still live."""
@@ -133,7 +140,9 @@ class Roster:
             del self.fences[node]
         returned, self._newest[node] = self._newest.get(node) == inc, inc
         fresh = bool(message.get("fresh")) and old is None
+        self._forget(old)
         self.peers[node] = Peer(node, conn, inc, now, state=str(message.get("state", "dial")), fresh=fresh)
+        self._nodes[conn] = node
         if old is None or old.conn == conn:
             return Admission([], self.peers[node], ledger, returned=returned)
         return Admission([e.Hangup(old.conn)], self.peers[node], ledger, old, returned)
